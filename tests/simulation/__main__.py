@@ -8,8 +8,9 @@ import sys
 import time
 from collections import Counter
 
+from tests.simulation.simulated_store import database_file
 from tests.simulation.substitutes import installed
-from tests.simulation.world import Outcome, database_file, simulate
+from tests.simulation.world import Outcome, simulate
 
 _SHOWN = 10
 
@@ -22,10 +23,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="this one alone, with its log")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes")
     chosen = parser.parse_args(arguments)
+    before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
-    if chosen.seed is not None:
-        return _replay(chosen.seed)
-    return _many(range(chosen.first, chosen.first + chosen.seeds), chosen.minutes)
+    try:
+        if chosen.seed is not None:
+            return _replay(chosen.seed)
+        return _many(range(chosen.first, chosen.first + chosen.seeds), chosen.minutes)
+    finally:
+        logging.disable(before)
 
 
 def _replay(seed: int) -> int:

@@ -61,7 +61,7 @@ RATES: Mapping[str, float] = {
 """How likely each fault is where it can happen, before the seed makes it more or less likely, or leaves it out."""
 
 
-class Task(greenlet):
+class Task(greenlet):  # type: ignore[misc]  # it has no types
     """A thread of a simulated process."""
 
     def __init__(self, process: "Process", name: str, work: Callable[[], object]) -> None:
@@ -234,7 +234,8 @@ class Kernel:
     def _bury(self) -> None:
         while self._to_kill:
             task = self._to_kill.pop()
-            if not task.dead and task:
+            # One that has not begun, or has ended, has no frame.
+            if task.gr_frame is not None:
                 task.throw(Crash())
 
     def close(self) -> None:

@@ -4,18 +4,24 @@ Every statement runs, with its checks of tokens and its triggers. A transaction 
 database would have it; before and behind it anything may happen.
 """
 
+import os
+import shutil
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from types import FrameType
 
 import sqlalchemy as sa
 
 from clew.runs.deadline import time_left
+from clew.store.database import Database
+from clew.store.migrations import MIGRATIONS, migrate
 from clew.store.sqlite import SqliteTransactions
-from tests.simulation.kernel import Crash, Kernel, Process
+from tests.simulation.kernel import EPOCH, Crash, Kernel, Process
 
 PATIENCE_S = 3.0
 """How long one call waits for an answer of the store."""
@@ -142,3 +148,42 @@ def _caller() -> str:
             return f"{name.rpartition('.')[2]}.{frame.f_code.co_name}"
         frame = frame.f_back
     return "?"
+
+
+class DatabaseFile:
+    """One file in memory, emptied between seeds, with the statements that were compiled for it."""
+
+    def __init__(self) -> None:
+        shared = "/dev/shm"
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="clew-simulation-", dir=shared if os.access(shared, os.W_OK) else None)
+        )
+        self.path = self.folder / "state.db"
+        self.transactions = SqliteTransactions(self.path, busy_timeout_s=1.0)
+        database = Database(self.transactions, now=lambda: EPOCH)
+        migrate(database, MIGRATIONS)
+        self._empty = sqlite3.connect(":memory:")
+        with sqlite3.connect(self.path) as connection:
+            connection.backup(self._empty)
+        connection.close()
+
+    def clear(self) -> None:
+        """As it was when it was made."""
+        connection = sqlite3.connect(self.path)
+        self._empty.backup(connection)
+        connection.close()
+
+    def close(self) -> None:
+        self.transactions.close()
+        self._empty.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def database_file() -> Iterator[DatabaseFile]:
+    """A database for many simulations, one after the other."""
+    file = DatabaseFile()
+    try:
+        yield file
+    finally:
+        file.close()
