@@ -64,6 +64,7 @@ LATE_IMPORTS = {
     "clew.bus.openlineage": "the client is slow to import, and few environments need it",
     "clew.captures.captured_rows": _READING,
     "clew.change.comparison": _READING,
+    "clew.gc.taken_over": "few runs hold tables, and what reads the metadata of Iceberg is slow to import",
     "clew.gc.table_tags": "few runs hold tables, and what reads the metadata of Iceberg is slow to import",
     "clew.cli.commands": "a command loads what it works with when it runs, so that all of them start quickly",
     "clew.cli.session": "`clew --help` does not wait for the compiler",
