@@ -27,6 +27,7 @@ from clew.lang.functions import (
 )
 from clew.lang.literals import text_of_value
 from clew.lang.types import BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, common_type, decimal
+from clew.lang.windowing import WINDOW_FUNCTIONS, WindowFunction
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference"
 
@@ -103,12 +104,12 @@ def _operators() -> Iterable[str]:
 
 def _family(family: Family) -> Iterable[str]:
     yield f"## {family.value}"
-    for function in (*FUNCTIONS.values(), *SHORTHANDS.values(), *PERIOD_FUNCTIONS.values()):
+    for function in (*FUNCTIONS.values(), *SHORTHANDS.values(), *PERIOD_FUNCTIONS.values(), *WINDOW_FUNCTIONS.values()):
         if function.family is family:
             yield from _function(function)
 
 
-def _function(function: AnyFunction | Shorthand | PeriodFunction) -> Iterable[str]:
+def _function(function: AnyFunction | Shorthand | PeriodFunction | WindowFunction) -> Iterable[str]:
     yield f"### {function.name}"
     yield f"`{_form(function)}`"
     yield function.sentence
@@ -131,11 +132,13 @@ def _stands_for(shorthand: Shorthand) -> str:
     return text
 
 
-def _form(function: AnyFunction | Shorthand | PeriodFunction) -> str:
+def _form(function: AnyFunction | Shorthand | PeriodFunction | WindowFunction) -> str:
     if function.family is Family.OPERATOR:
         return OPERATOR_FORMS.get(function.name, f"a {function.name} b")
     if function.name == "CASE":
         return "CASE WHEN condition THEN value ... ELSE otherwise END"
+    if isinstance(function, WindowFunction):
+        return f"{usage(function)} OVER (PARTITION BY column, ... ORDER BY column, ...)"
     return usage(function)
 
 
@@ -145,8 +148,9 @@ def _takes(parameter: Parameter) -> str:
     )
 
 
-def _null_rule(function: AnyFunction | Shorthand | PeriodFunction) -> str:
-    if function.nulls is NullRule.HANDLES and isinstance(function, RunFunction | AggregateFunction | PeriodFunction):
+def _null_rule(function: AnyFunction | Shorthand | PeriodFunction | WindowFunction) -> str:
+    has_none = isinstance(function, RunFunction | AggregateFunction | PeriodFunction | WindowFunction)
+    if function.nulls is NullRule.HANDLES and has_none and not function.parameters:
         return "it has no arguments"
     return {NullRule.HANDLES: "see above"}.get(function.nulls, function.nulls.value)
 

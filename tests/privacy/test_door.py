@@ -71,6 +71,7 @@ WITHOUT_VALUES = {
     "Unset": {"reason"},
     "Updated": {"step", "expression"},
     "Whereabouts": {"row_id", "source", "created_by"},
+    "WindowRows": {"call", "order"},
     "WhyNot": {"run_id", "where", "dataset", "period", "output", "has_more"},
     "FoundRow": {"row_id"},
     "FoundRows": {"at", "has_more", "table"},
