@@ -1,6 +1,6 @@
 """The rows of a run that decide about one row: what was loaded, looked up, appended and summed up for it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from clew.deferred import dataclass
@@ -37,25 +37,36 @@ class NeededRows:
     others: dict[str, dict[int, Cells]] = field(default_factory=dict)
     """Rows of other datasets, by the key of the dataset and their ordinal."""
     _seen: set[int] = field(default_factory=set)
+    _matched: dict[tuple[object, ...], list[DatasetRow]] = field(default_factory=dict)
+    """What joins have found, by what they read of a row."""
 
-    def add(self, ordinal: int) -> None:
-        """Take in a row of the working dataset, and all that decides about it."""
-        if ordinal in self._seen:
+    def add(self, ordinals: Collection[int]) -> None:
+        """Take in rows of the working dataset, and all that decides about them."""
+        new = sorted(set(ordinals) - self._seen)
+        if not new:
             return
-        self._seen.add(ordinal)
+        self._seen |= set(new)
         self._require_few(len(self._seen))
-        trace = self.trace
-        place = trace.run.place(ordinal)
-        assert place is not None  # noqa: S101 - the trace has named the row
-        part = place[0]
-        if part.kind == "input":
-            names = [name for name, _ in trace.run.columns(0)]
-            [(_, cells)] = trace.working(0).values([ordinal], names)
-            known = {column.name for column in trace.plan.input.columns}
-            self.loaded[ordinal] = {name: value for name, value in cells.items() if name in known}
-        else:
-            self._add_created(ordinal, trace.run.step(part.seq))
-        self._add_looked_up(ordinal, 0 if part.kind == "input" else part.seq)
+        trace, since = self.trace, dict[int, int]()
+        for ordinal in new:
+            place = trace.run.place(ordinal)
+            assert place is not None  # noqa: S101 - the trace has named the row
+            since[ordinal] = 0 if place[0].kind == "input" else place[0].seq
+        known = [column.name for column in trace.plan.input.columns]
+        loaded = [ordinal for ordinal in new if since[ordinal] == 0]
+        for ordinal, cells in self._states(0, loaded).items():
+            self.loaded[ordinal] = {name: cells[name] for name in known if name in cells}
+        self._add_looked_up(since)
+        for ordinal in new:
+            if since[ordinal]:
+                self._add_created(ordinal, trace.run.step(since[ordinal]))
+
+    def _states(self, at: int, ordinals: Sequence[int]) -> dict[int, dict[str, Value]]:
+        """Rows as they were after a step."""
+        if not ordinals:
+            return {}
+        names = [name for name, _ in self.trace.run.columns(at)]
+        return dict(self.trace.working(at).values(ordinals, names))
 
     def _add_created(self, ordinal: int, step: Step) -> None:
         assert isinstance(step, CreatingStepBase)  # noqa: S101 - only these create rows
@@ -73,8 +84,7 @@ class NeededRows:
         for member in members:
             if member.row is not None:
                 self._add_other(member.row)
-            elif member.ordinal is not None:
-                self.add(member.ordinal)
+        self.add([member.ordinal for member in members if member.ordinal is not None])
 
     def _add_source(self, step: CreatingStepBase, state: Cells) -> None:
         """The row that was appended; of several with the same values any will do."""
@@ -89,41 +99,40 @@ class NeededRows:
         for row in dataset_rows(self.trace, use, condition, use.table, limit=1):
             self._add_other(row)
 
-    def _add_looked_up(self, ordinal: int, since: int) -> None:
+    def _add_looked_up(self, since: Mapping[int, int]) -> None:
+        """What steps looked up for rows, and which rows stayed in place of them. `since` says when each began."""
         trace = self.trace
         for step in trace.plan.steps:
-            if step.seq <= since or not isinstance(step, ChangingStepBase):
+            if not isinstance(step, ChangingStepBase):
                 continue
+            there = [ordinal for ordinal, seq in since.items() if seq < step.seq]
             if step.keeps is not None:
-                kept = trace.kept_rows(step.seq).get(ordinal)
-                if kept is not None:
-                    self.add(kept)
+                kept = trace.kept_rows(step.seq)
+                self.add({kept[ordinal] for ordinal in there if ordinal in kept})
             if step.lookups:
-                self._add_joined(ordinal, step)
+                self._add_matches(there, trace.run.before(step.seq), step.lookups, step.selector)
         for check in trace.plan.checks:
-            if check.join is not None and check.at >= since:
-                self._add_matches(ordinal, check.at, [check.join])
-
-    def _add_joined(self, ordinal: int, step: ChangingStepBase) -> None:
-        before = self.trace.run.before(step.seq)
-        self._add_matches(ordinal, before, step.lookups, step.selector)
+            if check.join is not None:
+                there = [ordinal for ordinal, seq in since.items() if seq <= check.at]
+                self._add_matches(there, check.at, (check.join,), check.within)
 
     def _add_matches(
-        self, ordinal: int, at: int, joins: Iterable[Join], selector: PlannedExpression | None = None
+        self, ordinals: Sequence[int], at: int, joins: Sequence[Join], selector: PlannedExpression | None
     ) -> None:
-        trace = self.trace
-        found = trace.working(at).values([ordinal], [name for name, _ in trace.run.columns(at)])
-        if not found or found[0][1].get("_deleted"):
-            return
-        seen = trace.see(ordinal, found[0][1])
-        table = trace.plan.input.table
-        for condition in () if selector is None else conjuncts(selector.tree):
-            if all(owner == table for owner, _ in columns_of(condition)) and evaluator(condition)(seen) is not True:
-                return
-        _, matches = joined(trace, joins, seen)
-        for match in matches.values():
-            if match.row is not None:
-                self._add_other(match.row)
+        trace, table = self.trace, self.trace.plan.input.table
+        parts = () if selector is None else tuple(conjuncts(selector.tree))
+        own = [evaluator(each) for each in parts if all(owner == table for owner, _ in columns_of(each))]
+        read = sorted({name for join in joins for owner, name in columns_of(join.on.tree) if owner == table})
+        for ordinal, cells in self._states(at, ordinals).items():
+            seen = trace.see(ordinal, cells)
+            if cells.get("_deleted") or any(condition(seen) is not True for condition in own):
+                continue
+            key = (at, *(join.alias for join in joins), *(seen.tables[table][name] for name in read))
+            if key not in self._matched:
+                _, matches = joined(trace, joins, seen)
+                self._matched[key] = [match.row for match in matches.values() if match.row is not None]
+            for row in self._matched[key]:
+                self._add_other(row)
 
     def _add_other(self, row: DatasetRow) -> None:
         rows = self.others.setdefault(row.use.key, {})

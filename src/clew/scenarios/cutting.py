@@ -93,7 +93,7 @@ class _Cut:
         needed = NeededRows(trace, self.question.with_group)
         ordinal = trace.row_ids.ordinal(self.question.row_id)
         assert ordinal is not None  # noqa: S101 - the trace has named the row
-        needed.add(ordinal)
+        needed.add([ordinal])
         uses = list({use.key: use for use in plan.datasets_read}.values())
         rows = {use.key: [dict(row) for row in needed.rows_of(use)] for use in uses}
         masked = [(use, name) for use in uses for name in self._masked_columns(use)]

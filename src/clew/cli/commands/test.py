@@ -1,5 +1,6 @@
 """`clew test`."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,6 +111,8 @@ def _cut(
         raise UserError(WRONG_USAGE.anywhere(problem=problem, hint="clew test cut RUN --where CONDITION"))
     cut = opened.get_run(str(words[1])).cut_scenario(where, at=at, group=group, mask=mask)
     if output is not None:
+        with suppress(OSError):  # what cannot be written is told below
+            output.parent.mkdir(parents=True, exist_ok=True)
         write_file(output, cut.text)
     if session.wants_json:
         write_json(cut.to_json())
