@@ -85,6 +85,7 @@ def values_of(clinic: Clinic) -> Values:
         "run": [clinic.care, clinic.report, clinic.failed],
         "row": clinic.care_rows,
         "seq": ["0", "30", "40", "70", "80", "90", "100"],
+        "output": ["90", "100"],
         "project": ["care"],
         "dataset": ["patients", "cared"],
         "trace_id": [str(each) for each in clinic.trace_ids] or ["1"],

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from clew.captures.queue import CaptureOutcome
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.events.snapshot import RunStatus
 from clew.runs.executor import StepContext
 from clew.sample import write_sample
-from tests.server.pages_browser import UNFIT, WIDE, Enter, Visitor, auditor, chromium, enter
+from tests.server.pages_browser import UNFIT, WIDE, Enter, Visitor, auditor, enter
 from tests.server.server_fixtures import MONTH, Served, serving, write_ledger
 
-__all__ = ["auditor", "chromium", "enter"]
+__all__ = ["auditor", "enter"]
 
 
 def test_an_auditor_finds_a_total_and_follows_it_to_the_line_of_a_file(
@@ -297,3 +298,32 @@ def test_a_page_whose_stream_is_refused_asks_again_and_shows_the_end(
         drive(served, run_id)
         expect(page.locator("h1 .status")).to_have_text("completed")
         expect(page.locator("#live")).to_have_text("")
+
+
+def test_a_live_run_keeps_moving_and_so_do_the_list_of_runs_and_what_is_kept_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enter: Enter
+) -> None:
+    folder = write_ledger(tmp_path / "ledger")
+    with serving(folder, monkeypatch, run_id="") as served:
+        run_id = served.starter.submit("gl-close", MONTH).run_id
+        gate = Gate()
+        served.engine.during["10"] = gate
+        driving = in_background(lambda: drive(served, run_id))
+        assert gate.reached.wait(60)
+        visitor = enter(folder)
+        page = visitor.open(f"/runs/{run_id}")
+        clock = page.locator("[data-ticks]")
+        expect(clock).not_to_have_text(clock.inner_text())
+        runs = page.context.new_page()
+        runs.goto(f"{visitor.address}/runs")
+        expect(runs.locator("tbody .status")).to_have_text("running")
+        gate.opened.set()
+        driving.join(60)
+        expect(runs.locator("tbody .status")).to_have_text("completed")
+        expect(page.locator("h1 .status")).to_have_text("completed")
+        kept = page.get_by_role("region", name="Captures and jobs")
+        expect(kept).to_contain_text("queued")
+        [job] = served.state.captures.of_run(run_id)
+        served.state.captures.drop(job.capture_id, CaptureOutcome(drop_reason="NOT_REACHED"))
+        expect(kept).to_contain_text("the run ended before this step")
+        assert visitor.complaints == []

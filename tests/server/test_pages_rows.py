@@ -1,6 +1,8 @@
 """Rows behind numbers: each number opens exactly its rows, pages lead on and back, and columns stay in sight."""
 
+import hashlib
 import html
+import json
 import re
 
 from tests.server.pages_requests import as_page
@@ -29,7 +31,7 @@ def step_links(served: Served) -> dict[str, str]:
 
 
 def told(page: str) -> str:
-    return re.findall(r'id="told">([^<]+)<', page)[0]
+    return page.partition('id="told">')[2].partition("<")[0]
 
 
 def test_the_numbers_of_a_step_open_exactly_its_rows_with_what_it_set_in_sight(shared: Served) -> None:
@@ -75,7 +77,8 @@ def test_an_output_is_a_page_with_the_rows_and_columns_that_it_wrote(shared: Ser
 
 def test_pages_lead_back_the_way_they_came(shared: Served) -> None:
     client = shared.client("auditor")
-    for query in ({"at": 60}, {"at": 60, "where": 'currency = "EUR"'}, {"at": 60, "sort": "amount_usd"}):
+    queries: tuple[dict[str, str], ...] = ({}, {"where": 'currency = "EUR"'}, {"sort": "amount_usd"})
+    for query in queries:
         pages = [as_page(client, f"/runs/{shared.run_id}/rows", query).text]
         for _ in range(3):
             [following] = links(pages[-1], r'href="([^"]+)" rel="next"')
@@ -127,3 +130,30 @@ def test_numbers_of_every_type_have_separators_and_null_stands_where_numbers_do(
     assert re.search(r'<td class="num"><a [^>]*>\d', page)
     page = as_page(client, f"/runs/{shared.run_id}/rows", {"at": 60, "columns": "line_count"}).text
     assert re.search(r'<td class="num"><a [^>]*><span class="null">NULL', page)
+
+
+def test_a_row_says_whether_its_file_is_still_what_was_read(served: Served) -> None:
+    client = served.client("auditor")
+    trace = served.workspace.find_run(served.run_id).open_trace()
+    [row] = trace.search('journal_id = "JE-00231"', limit=1).rows
+    source = trace.history(row.row_id).entries[0].source
+    assert source is not None
+    assert source.file is not None
+    root = served.workspace.root
+    read = root / "data" / source.file
+    read.parent.mkdir(parents=True, exist_ok=True)
+    read.write_bytes(b"journal_id\nJE-00231\n")
+    [described] = (root / ".clew/storage/runs" / served.run_id / "input").glob("journal-lines*/part.json")
+    part = json.loads(described.read_text(encoding="utf-8"))
+    digest = hashlib.sha256(read.read_bytes()).hexdigest()
+    part["sources"] = [{"name": source.file, "size": read.stat().st_size, "digest": f"sha256:{digest}"}]
+    described.write_text(json.dumps(part), encoding="utf-8")
+
+    def told_now() -> str:
+        return as_page(client, f"/runs/{served.run_id}/rows/{row.row_id}").text
+
+    assert "the file has not changed since it was read" in told_now()
+    read.write_bytes(b"journal_id\nJE-99999\n")
+    assert "the file has changed since it was read" in told_now()
+    read.unlink()
+    assert "the file is no longer there" in told_now()

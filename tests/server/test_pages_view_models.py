@@ -6,6 +6,8 @@ from decimal import Decimal
 import pytest
 
 from clew.diagnostics import Span
+from clew.events.bodies import EventBody, RunFailed, StepFailed, StepStarted
+from clew.events.envelope import RawEvent, StoredEvent
 from clew.events.snapshot import RunSnapshot, RunStatus, StepSnapshot, StepStatus
 from clew.events.values import Failure, FailureCategory
 from clew.server.pages import addresses, words
@@ -43,6 +45,43 @@ def test_bars_stand_where_steps_ran_and_a_running_one_reaches_until_now() -> Non
     assert third is None
     assert [tick.text for tick in shown.ticks] == ["5 s", "10 s", "15 s", "20 s"]
     assert [step.duration for step in shown.steps] == ["5.0 s", "15 s", ""]
+
+
+def told(seconds: float, step_id: str, body: EventBody, attempt: int = 1) -> StoredEvent:
+    raw = RawEvent(
+        "r", 1, "e", step_id, attempt, 1, body.NAME, body.VERSION, {}, "k", after(seconds), after(seconds), "a"
+    )
+    return StoredEvent(raw, body)
+
+
+def test_the_axis_shows_attempts_that_failed_and_leaves_out_how_long_the_run_waited() -> None:
+    failure = Failure("JoinNotUnique", "2 rows match", FailureCategory.USER)
+    step = StepSnapshot(
+        *("10", 10, "Convert", "update", StepStatus.SUCCESS),
+        logical_attempt_id=2,
+        started_at=after(7205),
+        completed_at=after(7210),
+    )
+    snapshot = RunSnapshot("r", RunStatus.COMPLETED, started_at=START, completed_at=after(7210), steps=(step,))
+    events = (
+        told(0, "10", StepStarted(10, "Convert")),
+        told(5, "10", StepFailed(failure)),
+        told(5, "RUN", RunFailed(failure, "10")),
+        told(7205, "10", StepStarted(10, "Convert"), attempt=2),
+    )
+    shown = timeline(snapshot, after(9000), events)
+    [earlier] = shown.steps[0].earlier
+    assert (earlier.number, earlier.problem, earlier.duration) == (1, "2 rows match", "5.0 s")
+    assert (earlier.bar.start, earlier.bar.length) == (0, AXIS // 2)
+    assert shown.steps[0].bar is not None
+    assert (shown.steps[0].bar.start, shown.steps[0].bar.length) == (AXIS // 2, AXIS // 2)
+    assert (words.duration(shown.worked), shown.waited) == ("10 s", "2 h 0 min")
+    assert [tick.text for tick in shown.ticks] == ["2 s", "4 s", "6 s", "8 s", "10 s"]
+
+
+def test_names_from_right_to_left_do_not_turn_what_follows_around() -> None:
+    assert words.isolated("Month close") == "Month close"
+    assert words.isolated("إقفال الشهر") == "\u2068إقفال الشهر\u2069"
 
 
 def test_a_step_says_what_it_did() -> None:
@@ -90,6 +129,9 @@ def test_values_are_told_apart() -> None:
     assert words.cell("NULL").kind == "text"
     assert words.cell(Decimal("1234567.50")).text == "1,234,567.50"
     assert words.cell(2026).text == "2026"
+    assert words.cell(-1234567).text == "-1,234,567"
+    assert words.cell(1234567.25).text == "1,234,567.25"
+    assert words.cell(float("nan")).text == "NaN"
     assert words.cell(True).text == "TRUE"
     assert words.cell("x" * 1000).text.endswith("…")
 

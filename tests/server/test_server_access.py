@@ -101,6 +101,7 @@ def _call(client: TestClient, served: Served, called: Called) -> Response:
         "row_id": "no-row",
         "seq": "10",
         "step": "10",
+        "output": "60",
         "project": "gl-close",
         "version": "1",
         "node": "7",

@@ -45,6 +45,7 @@ QUESTIONS: dict[str, dict[str, str]] = {
     "/api/v1/captures/{capture}/report": {},
     "/runs/{run}/rows": {"where": WHERE},
     "/runs/{run}/rows/{row}": {"at": "10"},
+    "/runs/{run}/outputs/{output}": {},
     "/runs/{run}/explain": {"row": ONE, "column": "amount_usd"},
     "/runs/{run}/explain.html": {"row": ONE, "column": "amount_usd"},
     "/runs/{run}/evidence.zip": {"row": ONE, "column": "amount_usd"},
@@ -92,7 +93,13 @@ def asked(shared: Served) -> Asked:
     found = client.get(f"/api/v1/runs/{shared.run_id}/trace/rows", params={"where": WHERE}).json()["rows"][0]
     row = found["row_id"]
     history = client.get(f"/api/v1/runs/{shared.run_id}/trace/rows/{row}").json()
-    values = {"run": shared.run_id, "row": row, "seq": "10", "trace_id": str(history.get("trace_id") or 1)}
+    values = {
+        "run": shared.run_id,
+        "row": row,
+        "seq": "10",
+        "output": "60",
+        "trace_id": str(history.get("trace_id") or 1),
+    }
     return Asked(shared, {**values, "capture": capture(shared, 10, 20), "other": capture(shared, 11, 20, slot="two")})
 
 

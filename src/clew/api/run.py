@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clew.api.operations import Removal
     from clew.api.questions import AbsentRows, ExplainedValue
     from clew.api.signalling import PossibleSignal, SignalOutcome
+    from clew.api.source_states import SourceState
     from clew.api.starting import Drive
     from clew.api.verification import Verification
     from clew.api.verification_records import VerificationRecord
@@ -153,6 +154,18 @@ class Run:
         """The parts that its steps wrote and committed."""
         with self._access.opened() as at:
             return at.runs.parts(self.view.snapshot)
+
+    def source_state(self, file: str) -> "SourceState | None":
+        """What has become of a file that it has read: same, changed or gone; None where that is not known."""
+        from clew.api.source_states import state_of_source
+        from clew.storage.committed import readable_parts
+
+        with self._access.opened() as at:
+            if not at.is_own_tenant:
+                return None
+            files = at.source.current()
+            parts, _ = readable_parts(at.environment.storage_root, self.view.snapshot)
+            return state_of_source(parts, file, files.loaded.workspace, files.root)
 
     def inputs(self) -> list[RunInput]:
         """The datasets that it read, as far as its files are readable."""

@@ -117,6 +117,13 @@ class SeenTrace:
         self.has_read(self._where(where, at=at, counted=True), (), ())
         return found
 
+    def count_of_step(self, seq: int) -> int:
+        """How many rows a step changed, created or deleted."""
+        self.policy.require_rows()
+        found = self._trace.count_of_step(seq)
+        self.has_read(_asked(step=seq, counted=True), (), ())
+        return found
+
     def no_rows(self, at: int | None = None) -> FoundRows:
         """A page without rows, with the columns that there are after a step."""
         return self._seen(self._trace.no_rows(at))

@@ -42,7 +42,7 @@ from clew.trace.row_sets import (
 )
 from clew.trace.row_trace_ids import RowTraceIds
 from clew.trace.run_parts import GroupKey, NotDone, RunParts
-from clew.trace.step_records import Page, all_kept_rows, read_matching, read_records, summaries
+from clew.trace.step_records import Page, all_kept_rows, count_records, read_matching, read_records, summaries
 from clew.trace.trace_database import Reading, TraceDatabase
 
 
@@ -71,6 +71,8 @@ class RowNames:
 
 _MOST_ROWS = 100
 _BYTES_PER_ORDINAL = 48
+_MOST_COUNTED = 2_000_000
+"""Rows of a run among which those that match a condition are counted while someone waits for a page."""
 
 
 @dataclass(frozen=True)
@@ -186,16 +188,23 @@ class RunTrace:
     def count(self, where: str | None, at: int | None = None) -> int | None:
         """How many rows match after a step, deleted ones among them.
 
-        None where that cannot be known without looking at each row.
+        None where that cannot be known without looking at each of many rows.
         """
         seq = self.run.checked_step(at)
-        rows, sql, named = self.working(seq), None, list[str]()
-        if where is not None:
-            condition = self.condition(where, seq)
-            sql, named = rows.in_sql(condition, self.today), [name for _, name in columns_of(condition)]
-            if sql is None:
-                return None
-        return sum(count for _, count, _ in rows.sums(None, (), sql, named, include_deleted=True))
+        rows = self.working(seq)
+        size = rows.size()
+        if where is None:
+            return rows.count(None, ()) if size is None else size
+        condition = self.condition(where, seq)
+        exact = rows.in_sql(condition, self.today)
+        if exact is None or size is None or size > _MOST_COUNTED:
+            return None
+        return rows.count(exact, [name for _, name in columns_of(condition)])
+
+    @budgeted
+    def count_of_step(self, seq: int) -> int:
+        """How many rows a step changed, created or deleted."""
+        return count_records(self._reading, self.run.reached_step(seq))
 
     def no_rows(self, at: int | None = None) -> FoundRows:
         """A page without rows, with the columns that there are after a step."""

@@ -140,6 +140,22 @@ class RowSet:
                 yield from self._rows(table, columns)
             start += size
 
+    def size(self) -> int | None:
+        """How many rows there are; None where files also hold rows that do not count."""
+        sources = list(self._sources((0, None)))
+        files = [source for source in sources if isinstance(source, FileSource)]
+        if not all(source.counts_all for source in files):
+            return None
+        states = [source.part for source in sources if isinstance(source, StateSource)]
+        return sum(len(source.ordinals) for source in files) + sum(file.rows for part in states for file in part.files)
+
+    def count(self, condition: Sql | None, also: Iterable[str]) -> int:
+        """How many rows there are, or match a condition that reads the columns in `also`; deleted ones among them."""
+        found = self.relation((), condition if condition is not None else Sql("TRUE"), also)
+        if not found.files:
+            return 0
+        return int(self._database.query("SELECT count(*) AS n FROM (" + found.sql + ")", found.files)["n"][0].as_py())
+
     def judged(self, ordinals: Sequence[int], condition: Expression, see: Callable[[int, Cells], Row]) -> set[int]:
         """Those of some rows for which a condition is true."""
         named = sorted({column for _, column in columns_of(condition) if column in self._types})

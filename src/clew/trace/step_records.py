@@ -41,6 +41,22 @@ def read_records(reading: Reading, step: Step, page: Page) -> StepRecords:
             return _changed(reading, step, page)
 
 
+def count_records(reading: Reading, step: Step) -> int:
+    """How many records a step has."""
+    match step:
+        case OutputStep():
+            return 0
+        case CreatingStepBase():
+            return sum(file.rows for part in reading.run.created if part.seq == step.seq for file in part.files)
+        case ChangingStepBase():
+            part, traced = _traced(reading.run, step.seq)
+            if part is None or traced is None or not part.files:
+                return 0
+            files = parquet([reading.files.source(file) for file in part.files])
+            sql = "SELECT count(*) AS n FROM " + files + f" WHERE {is_touched(traced)}"
+            return int(reading.database.query(sql, part.files)["n"][0].as_py())
+
+
 def read_matching(reading: Reading, step: Step, page: Page, matching: Callable[[list[int]], set[int]]) -> StepRecords:
     """The records of a step for rows that match, looked for a batch at a time."""
     found, after = list[StepRecord](), page.after

@@ -9,7 +9,7 @@ from clew.server.pages import addresses
 from clew.storage.row_identity import RowIds
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_COMMAND = re.compile(r"`clew\b")
+_COMMAND = re.compile(r"`clew\b|the command\b| --\w")
 _LISTS = {
     "runs": ("All runs", "/runs"),
     "projects": ("All projects", "/projects"),

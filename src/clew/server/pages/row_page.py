@@ -3,6 +3,9 @@
 Also the slider over the steps of a run.
 """
 
+from collections.abc import Callable, Mapping
+
+from clew.api.source_states import SourceState
 from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic
 from clew.events.values import LOAD_STEP
@@ -70,6 +73,8 @@ class ShownEntry:
     step: str
     change: str
     source: str | None
+    source_since: str | None
+    """What has become of the file since it was read; None where that is not known."""
     kept: tuple[str, str] | None
     """The row that stayed when this one was deleted, and its address."""
     changes: tuple[Change, ...]
@@ -119,7 +124,17 @@ class RowPage:
     """Its message, in which ids of rows lead to them."""
 
 
-def row_page(trace: SeenTrace, history: RowHistory, at: int) -> RowPage:
+StateOf = Callable[[str], SourceState | None]
+"""What has become of a file that the run has read."""
+
+_SINCE: Mapping[SourceState, str] = {
+    "same": "the file has not changed since it was read",
+    "changed": "the file has changed since it was read",
+    "gone": "the file is no longer there",
+}
+
+
+def row_page(trace: SeenTrace, history: RowHistory, at: int, state_of: StateOf) -> RowPage:
     """A row with its history, as it was after a step."""
     entries = history.entries
     label = trace.name(history.row_id, entries[-1].full_state) if entries else ""
@@ -137,7 +152,7 @@ def row_page(trace: SeenTrace, history: RowHistory, at: int) -> RowPage:
         address=addresses.row(trace.run_id, history.row_id, at=at),
         rows_address=addresses.rows(trace.run_id, at=at),
         stepper=stepper(trace, at),
-        entries=tuple(_entry(trace, history.row_id, entry, at) for entry in entries),
+        entries=tuple(_entry(trace, history.row_id, entry, at, state_of) for entry in entries),
         values=tuple(value for value in values if value.cell.kind != "null" or value.old),
         nulls=tuple(value for value in values if value.cell.kind == "null" and not value.old),
         is_deleted=bool(state.state and state.state.get("_deleted")),
@@ -146,9 +161,10 @@ def row_page(trace: SeenTrace, history: RowHistory, at: int) -> RowPage:
     )
 
 
-def _entry(trace: SeenTrace, row_id: str, entry: TraceEntry, at: int) -> ShownEntry:
+def _entry(trace: SeenTrace, row_id: str, entry: TraceEntry, at: int, state_of: StateOf) -> ShownEntry:
     seq = entry.operation_seq
     is_created = entry.change_type == "created"
+    state = state_of(entry.source.file) if entry.source and entry.source.file else None
     changes = tuple(
         Change(
             column,
@@ -165,6 +181,7 @@ def _entry(trace: SeenTrace, row_id: str, entry: TraceEntry, at: int) -> ShownEn
         step=entry.step_name if seq else trace.plan.input.name,
         change="loaded" if seq == 0 else entry.change_type,
         source=source_text(entry.source) if entry.source else None,
+        source_since=_SINCE[state] if state is not None else None,
         kept=None if entry.kept is None else (entry.kept, addresses.row(trace.run_id, entry.kept, at=seq)),
         changes=changes,
         address=addresses.row(trace.run_id, row_id, at=seq),

@@ -7,6 +7,7 @@ from typing import Literal
 from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
 from clew.lang.types import Kind
+from clew.plan.operations import CreatingStep
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words
 from clew.server.pages.row_page import Stepper, stepper
@@ -169,12 +170,10 @@ def _shown(trace: SeenTrace, found: FoundRows, query: RowsQuery, at: int) -> lis
     if not query.changed or at == 0:
         return data
     step = next(step for step in trace.plan.steps if step.seq == at)
-    key = next(iter(trace.plan.input.names), ())
-    in_sight = (
-        [name for name in data if name in key],
-        [name for name in data if name in step.columns_set and name not in key],
-    )
-    return list(dict.fromkeys([*in_sight[0], *in_sight[1], *data]))
+    # The key of what was loaded says nothing about rows that a step has created.
+    key = () if isinstance(step, CreatingStep) else next(iter(trace.plan.input.names), ())
+    was_set = [name for name in data if name in step.columns_set and name not in key]
+    return list(dict.fromkeys([*(name for name in data if name in key), *was_set, *data]))
 
 
 def _total(trace: SeenTrace, query: RowsQuery, found: FoundRows, at: int) -> int | None:
@@ -184,10 +183,7 @@ def _total(trace: SeenTrace, query: RowsQuery, found: FoundRows, at: int) -> int
     where = query.where.strip() or None
     if not query.changed:
         return trace.count(where, at)
-    if where is not None:
-        return None
-    step = next((each for each in trace.counts() if each.operation_seq == at), None)
-    return None if step is None else step.updated + step.created + step.deleted
+    return None if where is not None else trace.count_of_step(at)
 
 
 def _before(trace: SeenTrace, found: FoundRows, at: int) -> Mapping[str, RowValues] | None:

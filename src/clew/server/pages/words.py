@@ -19,6 +19,7 @@ _SHORT_ID = 8
 _TAIL, _UNIQUE_TAIL = 6, 12
 """How many characters of a row id: the longer one has the position of the row in its file, and which file that is."""
 _LONGEST_CELL = 400
+_LONG_NUMBER = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ def cell(value: Value) -> ValueCell:
         case Decimal():
             return ValueCell(f"{value:,f}", "number")
         case int():
-            return ValueCell(f"{value:,}", "number")
+            # Four digits may be a year.
+            return ValueCell(f"{value:,}" if abs(value) >= _LONG_NUMBER else str(value), "number")
         case float():
             return ValueCell(_with_separators(to_text(value)), "number")
         case date():
@@ -64,7 +66,7 @@ def _with_separators(number: str) -> str:
 
 
 def isolated(name: str) -> str:
-    """A name that stands before other text on a line. One that is written from right to left must not turn it around."""
+    """A name with other text after it: one that is written from right to left must not turn that around."""
     is_turned = any(bidirectional(character) in {"R", "AL"} for character in name)
     return f"\u2068{name}\u2069" if is_turned else name
 

@@ -15,11 +15,11 @@ router = APIRouter()
 _LONGEST_TRAIL = 60
 
 
-@router.get("/runs/{run}/outputs/{seq}")
-@router.get("/runs/{run}/outputs/{seq}.json")
+@router.get("/runs/{run}/outputs/{output}")
+@router.get("/runs/{run}/outputs/{output}.json")
 def one_output(
     run: str,
-    seq: int,
+    output: int,
     visit: RowVisit,
     desk: AtDesk,
     after: str = "",
@@ -29,14 +29,14 @@ def one_output(
     """An output with its rows."""
     asked = visit.workspace.get_run(run)
     trace = asked.open_trace()
-    step = output_step(trace, seq)
+    step = output_step(trace, output)
     query = output_query(step, after, offset, tuple(trail or ()))
-    visit.has_read(Subject.TRACE, trace.run_id, f"rows written by step {seq}")
+    visit.has_read(Subject.TRACE, trace.run_id, f"rows written by step {output}")
     return desk.page(
         visit,
         "output.html",
         section="Runs",
         page=lambda: output_page(asked, trace, step, query),
-        document=lambda: {"seq": seq, "columns": list(step.columns), **find_rows(trace, query).to_json()},
+        document=lambda: {"seq": output, "columns": list(step.columns), **find_rows(trace, query).to_json()},
         scripts=("rows.js",),
     )

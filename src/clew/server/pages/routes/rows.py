@@ -64,7 +64,8 @@ def rows(
 @router.get("/runs/{run}/rows/{row}.json")
 def one_row(run: str, row: str, visit: RowVisit, desk: AtDesk, at: StepQuery = None) -> Response:
     """The history of a row."""
-    trace = visit.workspace.find_run(run).open_trace()
+    asked = visit.workspace.find_run(run)
+    trace = asked.open_trace()
     visit.has_read(Subject.TRACE, trace.run_id, f"row {row}")
     history = trace.history(row)
     seq = trace.run.checked_step(at)
@@ -72,7 +73,7 @@ def one_row(run: str, row: str, visit: RowVisit, desk: AtDesk, at: StepQuery = N
         visit,
         "row.html",
         section="Runs",
-        page=lambda: row_page(trace, history, seq),
+        page=lambda: row_page(trace, history, seq, asked.source_state),
         document=lambda: history.to_json() | _at_step(trace, history.row_id, seq),
         scripts=("rows.js",),
     )
