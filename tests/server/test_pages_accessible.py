@@ -18,11 +18,9 @@ from playwright.sync_api import Browser, ViewportSize, expect
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.runs.signals import SignalType
-from tests.server.pages_browser import WIDE, Visitor, chromium, server_process, visitor_of
+from tests.server.pages_browser import WIDE, Visitor, server_process, visitor_of
 from tests.server.server_fixtures import Served, serving
 from tests.server.test_server_captures import capture
-
-__all__ = ["chromium"]
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 SCREEN: ViewportSize = {"width": 1400, "height": 900}
@@ -48,7 +46,7 @@ class Site:
             "runs": "/runs",
             "run": run,
             "a retried run": f"/runs/{self.retried}",
-            "rows": f"{run}/rows?at=20",
+            "rows": f"{run}/rows?at=20&where=journal_id+%3D+%22JE-00231%22",
             "rows of a step": f"{run}/rows?at=40&changed=1",
             "a condition that is wrong": f"{run}/rows?where=nothing+%3D+1",
             "an output": f"{run}/outputs/60",
@@ -102,18 +100,16 @@ def site(
             yield Site(visitor_of(context, link), served.run_id, retried, total, line, captures)
 
 
-@pytest.mark.parametrize(("room", "scheme"), [(SCREEN, "light"), (TELEPHONE, "dark"), (SCREEN, "dark")])
+@pytest.mark.parametrize(("room", "scheme"), [(SCREEN, "light"), (TELEPHONE, "dark")])
 def test_axe_finds_nothing_on_any_kind_of_page(site: Site, room: ViewportSize, scheme: str) -> None:
     page = site.visitor.page
     page.set_viewport_size(room)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    # Colors are all that another scheme changes.
-    only = {"runOnly": ["color-contrast", "link-in-text-block"]} if (room, scheme) == (SCREEN, "dark") else {}
     found = dict[str, list[str]]()
     for name, path in site.paths().items():
         site.visitor.open(path)
         page.evaluate(AXE)
-        result = page.evaluate("(only) => axe.run(document, {resultTypes: ['violations'], ...only})", only)
+        result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         told = [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in result["violations"]]
         found |= {name: told} if told else {}
         width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
@@ -125,15 +121,15 @@ def test_axe_finds_nothing_on_any_kind_of_page(site: Site, room: ViewportSize, s
 
 def test_next_and_previous_pages_keep_the_focus_and_the_place(site: Site) -> None:
     page = site.visitor.open(f"/runs/{site.run}/rows?at=60")
-    expect(page.locator("#told")).to_have_text("Rows 1 to 50 of 1,603")
+    expect(page.locator("#told")).to_have_text("Rows 1 to 50 of 1,586")
     page.locator("#page-next").focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#told")).to_have_text("Rows 51 to 100 of 1,603")
+    expect(page.locator("#told")).to_have_text("Rows 51 to 100 of 1,586")
     expect(page.locator("#page-next")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.locator("#told")).to_have_text("Rows 101 to 150 of 1,603")
+    expect(page.locator("#told")).to_have_text("Rows 101 to 150 of 1,586")
     page.locator("#page-before").click()
-    expect(page.locator("#told")).to_have_text("Rows 51 to 100 of 1,603")
+    expect(page.locator("#told")).to_have_text("Rows 51 to 100 of 1,586")
     expect(page.locator("#page-before")).to_be_focused()
     page.get_by_label("Where").fill('currency = "EUR"')
     page.get_by_label("Where").press("Enter")

@@ -14,10 +14,10 @@ from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
 from clew.events.snapshot import RunStatus
 from clew.runs.executor import StepContext
 from clew.sample import write_sample
-from tests.server.pages_browser import UNFIT, WIDE, Enter, Visitor, auditor, chromium, enter
+from tests.server.pages_browser import UNFIT, WIDE, Enter, Visitor, auditor, enter
 from tests.server.server_fixtures import MONTH, Served, serving, write_ledger
 
-__all__ = ["auditor", "chromium", "enter"]
+__all__ = ["auditor", "enter"]
 
 
 def test_an_auditor_finds_a_total_and_follows_it_to_the_line_of_a_file(

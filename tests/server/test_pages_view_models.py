@@ -129,6 +129,9 @@ def test_values_are_told_apart() -> None:
     assert words.cell("NULL").kind == "text"
     assert words.cell(Decimal("1234567.50")).text == "1,234,567.50"
     assert words.cell(2026).text == "2026"
+    assert words.cell(-1234567).text == "-1,234,567"
+    assert words.cell(1234567.25).text == "1,234,567.25"
+    assert words.cell(float("nan")).text == "NaN"
     assert words.cell(True).text == "TRUE"
     assert words.cell("x" * 1000).text.endswith("…")
 

@@ -21,6 +21,7 @@ _SHORT_ID = 8
 _TAIL, _UNIQUE_TAIL = 6, 12
 """How many characters of a row id: the longer one has the position of the row in its file, and which file that is."""
 _LONGEST_CELL = 400
+_LONG_NUMBER = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ def cell(value: Value) -> ValueCell:
         case Decimal():
             return ValueCell(f"{value:,f}", "number")
         case int():
-            return ValueCell(f"{value:,}", "number")
+            # Four digits may be a year.
+            return ValueCell(f"{value:,}" if abs(value) >= _LONG_NUMBER else str(value), "number")
         case float():
             return ValueCell(_with_separators(to_text(value)), "number")
         case date():
