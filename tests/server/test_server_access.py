@@ -108,14 +108,13 @@ def _call(client: TestClient, served: Served, called: Called) -> Response:
         "digest": "0" * 64,
         "dataset": "accounts",
         "trace_id": "1",
-        "capture": "x",
     }
     path = re.sub(r"\{(\w+)(:\w+)?\}", lambda found: values.get(found[1], "x"), pattern)
     asked = EXPLAINED if "explain" in pattern else QUERIES
     if pattern.endswith(("/compare", "/why-changed")):
         asked = {"other": served.run_id, "column": "amount_usd"}
     elif "/search" in pattern:
-        asked = {"q": "JE-00231/2"}
+        asked = {"q": "amount_usd"}
     elif pattern.endswith("/sensitivity"):
         asked = {"column": "amount_usd"}
     elif pattern.endswith("/checks/rows"):
