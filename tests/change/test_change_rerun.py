@@ -147,7 +147,7 @@ def test_a_run_stays_while_a_rerun_may_take_over_more(shop: Shop) -> None:
 
 def test_files_that_are_not_what_was_written_are_not_taken_over(shop: Shop) -> None:
     first = full(shop)
-    part = next(each for each in first.open_trace().trace.parts if each.kind == "created")
+    part = next(each for each in first.open_trace()._trace.parts if each.kind == "created")
     path = shop.storage / part.files[0].path
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -156,7 +156,7 @@ def test_files_that_are_not_what_was_written_are_not_taken_over(shop: Shop) -> N
     assert taken(second) == [10, 20]
     assert "not what was written" in reasons(second)[25]
     same_as_a_full_run(shop, second)
-    part = next(each for each in first.open_trace().trace.parts if each.kind == "input")
+    part = next(each for each in first.open_trace()._trace.parts if each.kind == "input")
     (shop.storage / part.files[0].path).unlink()
     failed = again(shop, first).rerun()
     assert failed.error is not None

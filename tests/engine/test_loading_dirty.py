@@ -298,7 +298,7 @@ def _workbook(bench: Bench, name: str, rows: list[tuple[object, ...]], saved: st
     bars.add_data(Reference(book["Sheet"], min_col=1, min_row=1, max_row=2))
     book.create_chartsheet("Chart", 0).add_chart(bars)
     for cells in rows:
-        book["Sheet"].append(cells)
+        book["Sheet"].append(list(cells))
     content = io.BytesIO()
     book.save(content)
     with zipfile.ZipFile(content) as old, zipfile.ZipFile(bench.data / name, "w") as new:

@@ -111,7 +111,7 @@ def output(*columns: str) -> dict[str, Any]:
 @pytest.fixture
 def clinic(tmp_path: Path) -> Iterator[Any]:
     """Cuts the row of Ann out of a run of a project with these operations."""
-    opened = []
+    opened = list[Any]()
 
     def cut(operations: list[dict[str, Any]], role: AccessRole, *, mask: bool = False) -> tuple[Any, ScenarioCut]:
         project = {"id": "p", "name": "p", "version": 1, "status": "active", "input_dataset": "main"}

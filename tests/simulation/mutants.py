@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,6 +29,7 @@ import clew.store.reading
 import clew.store.registry
 import tests.simulation.engine
 from clew.diagnostics import TransientFailure
+from clew.events.bodies import RunRetried
 from clew.runs.active_run import Heartbeat
 from clew.runs.leases import Lease
 from clew.store.schema import outbox, snapshots
@@ -221,7 +223,7 @@ def _gc_forgets_references(patches: Patches) -> None:
         return frozenset(sorted(before(snapshot))[1:])
 
     before = patches.put(clew.gc.survey, "_folders", folders)
-    patches.put(clew.gc.garbage, "GRACE", clew.gc.garbage.GRACE * 0)
+    patches.put(clew.gc.garbage, "GRACE", timedelta(0))
 
 
 def _gc_forgets_readers(patches: Patches) -> None:
@@ -254,7 +256,7 @@ def _signals_are_applied_again(patches: Patches) -> None:
         before(self, live)
         for signal in waiting:
             if signal.signal == "RETRY_RUN":
-                event = self._about(signal, clew.runs.signal_service.RunRetried("again"))
+                event = self._about(signal, RunRetried("again"))
                 live.record(replace(event, logical_attempt_id=2))
 
     before = patches.put(clew.runs.signal_service.SignalEffects, "settle", settle)

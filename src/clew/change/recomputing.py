@@ -90,12 +90,12 @@ class Recomputation:
         selected = [(number, Row({table: row}, today)) for number, row in enumerate(self._selected(own))]
         widen = with_windows(step.window_calls, table, selected)
         found = list[tuple[Cells, Cells]]()
-        for number, row in selected:
-            seen = widen(number, row)
+        for number, own_row in selected:
+            seen = widen(number, own_row)
             for lookup in lookups:
                 seen = lookup.joined(seen, step)
             if chosen is None or chosen(seen) is True:
-                found.append((row.tables[table], {column: value(seen) for column, value in values}))  # type: ignore[arg-type]
+                found.append((own_row.tables[table], {column: value(seen) for column, value in values}))  # type: ignore[arg-type]
         for cells, new in found:
             cells.update(new)
 

@@ -341,7 +341,7 @@ class _Explainer:
         assert parent.ordinal is not None  # noqa: S101 - windows look at rows of the working dataset
         row_id, at = self.trace.row_ids.row_id(parent.ordinal), self.trace.run.before(step.seq)
         cells = parent.seen.tables[self.trace.plan.input.table]
-        inputs = (Input(name, cells[name], self._deeper(row_id, name, at, depth)) for name in names)
+        inputs = (self._own(row_id, name, cells[name], at, depth) for name in names)
         return Contributor(row_id, parent.label, each.value, each.share, None, tuple(inputs))
 
     def _set_to_null(
