@@ -24,6 +24,17 @@ STEPS = {step.__name__: step for step in get_args(Step)}
 TYPES = {name.removesuffix("Step").lower(): name for name in STEPS}
 
 ABOUT_OUTPUTS = {
+    "src/clew/change/alternative.py": "the outputs of an edited project beside those of a run",
+    "src/clew/change/impact.py": "what moves in each output",
+    "src/clew/change/step_edits.py": "outputs are not among the edited steps that change rows",
+    "src/clew/change/what_if.py": "the outputs that would differ",
+    "src/clew/evidence/at_once.py": "the selector of an output is evaluated again",
+    "src/clew/evidence/reevaluation.py": "an output holds the rows that its selector takes",
+    "src/clew/runs/datasets_now.py": "the dataset that an output registers",
+    "src/clew/runs/reuse.py": "outputs are written by every run, also by one that repeats another",
+    "src/clew/scenarios/cutting.py": "the output that a scenario is cut for",
+    "src/clew/scenarios/quick.py": "the outputs that a quick scenario compares",
+    "src/clew/server/pages/output_page.py": "the page of an output",
     "src/clew/change/material.py": "the output whose rows are asked about",
     "src/clew/change/points.py": "runs are compared at an output",
     "src/clew/engine/conserving.py": "how many rows an output must have",
@@ -52,6 +63,11 @@ ABOUT_OUTPUTS = {
     "src/clew/trace/step_records.py": "the one kind of step that leaves rows as they are",
 }
 """Files beside those of the recipe that name the step of outputs, and why. They name no other."""
+ABOUT_ANOTHER = {
+    ("src/clew/change/suppositions.py", "UpdateStep"): "what an update sets is supposed to be something else",
+    ("src/clew/plan/check_planning.py", "DeleteStep"): "a check that keeps rows apart deletes them",
+}
+"""The same for the other steps."""
 
 
 def files_for(type_: str) -> list[str]:

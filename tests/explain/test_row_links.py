@@ -36,16 +36,18 @@ class Grouping(Recorded):
 
     def _take(self, step: Step) -> None:
         if isinstance(step, AggregateStep):
-            self.of_rows[step.seq] = self._indexes(self.rows, self._selected(step), step.group_by)
+            groups = [group for _, group in _grouped(self._selected(step), step.group_by) if self._has(step, group)]
+            self.of_rows[step.seq] = _indexes(self.rows, groups)
         elif isinstance(step, AppendStep) and step.group_by is not None:
             loaded = self._load(step.source)
             chosen = self._matching(step.source_selector, list(loaded), step.source.table)
-            self.of_source[step.seq] = self._indexes(loaded, chosen, step.group_by)
+            self.of_source[step.seq] = _indexes(loaded, [group for _, group in _grouped(chosen, step.group_by)])
         Recorded._take(self, step)
 
-    def _indexes(self, rows: list[Cells], chosen: list[Cells], keys: tuple[str, ...]) -> Behind:
-        places = {id(row): index for index, row in enumerate(rows)}
-        return [[places[id(row)] for row in group] for _, group in _grouped(chosen, keys)]
+
+def _indexes(rows: list[Cells], groups: list[list[Cells]]) -> Behind:
+    places = {id(row): index for index, row in enumerate(rows)}
+    return [[places[id(row)] for row in group] for group in groups]
 
 
 @st.composite

@@ -155,11 +155,15 @@ def wall_clock() -> datetime:
 
 
 def _monotonic() -> float:
-    return kernel().now
+    # Databases are made before a simulation begins.
+    return kernel().now if _kernel is not None else real_time.monotonic()
 
 
 def _sleep(seconds: float) -> None:
-    kernel().sleep(seconds)
+    if _kernel is not None:
+        _kernel.sleep(seconds)
+    else:
+        real_time.sleep(seconds)
 
 
 def _time_ns() -> int:

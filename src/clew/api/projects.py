@@ -105,6 +105,12 @@ def is_modified(files: WorkspaceFiles, choice: ProjectChoice) -> bool:
         return True
 
 
+def plan_of_files(files: WorkspaceFiles, name: str) -> Plan:
+    """The plan of the files as they are now, with the digest that a run of them has. Drafts run without resolvers."""
+    plan = files.plan(name)
+    return frozen_plan(files, plan) if files.project(name).status is Status.ACTIVE else plan
+
+
 def frozen_plan(files: WorkspaceFiles, plan: Plan) -> Plan:
     """A plan as activation keeps it, with the resolvers of the datasets that it reads."""
     return frozen(plan, files.loaded.workspace, files.source_of)

@@ -199,9 +199,10 @@ class Workspace:
 
         With `parameters`, the plan has those values in place, and defaults for the others.
         """
+        from clew.api.projects import plan_of_files
         from clew.plan.binding import bound
 
-        plan = self.files.plan(project) if isinstance(project, str) else self.files.plan_of(project.build())
+        plan = plan_of_files(self.files, project) if isinstance(project, str) else self.files.plan_of(project.build())
         return plan if parameters is None else bound(plan, parameters, None)
 
     def source_of(self, file: str) -> str | None:
