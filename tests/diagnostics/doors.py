@@ -9,6 +9,7 @@ one that ends without its code having been made behind a door fails.
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 
 import pytest
 
@@ -279,9 +280,9 @@ def watched(node_id: str) -> Iterator[None]:
 
 
 def _is_behind_a_door() -> bool:
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith(DOORS):
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False
