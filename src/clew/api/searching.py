@@ -37,7 +37,7 @@ _ROWS_OF_A_RUN = 5
 _MOST_COLUMNS = 80
 _MOST_RECENT = 500
 """Runs whose rows a row id is compared with, which needs no reading."""
-_SECONDS = 6.0
+_SECONDS = 12.0
 _BEGINNING = re.compile(r"[0-9a-f]{4}[0-9a-f-]{0,32}")
 _TRACE_ID_DIGITS = 12
 
