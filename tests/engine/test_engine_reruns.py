@@ -124,6 +124,7 @@ def test_rows_that_are_appended_need_nothing_of_the_steps_before(shop: Shop) -> 
         4,
         operation(45, "append", source={"dataset_id": "targets"}),
     )
+    steps[0]["arguments"]["assignments"] += setting(goal="0")
     first = full(edited(shop, steps))
     steps[0]["arguments"]["assignments"][0]["expression"] = "amount * 3"
     steps.insert(6, output(55, "between/{period}", columns=["id", "local"]))
