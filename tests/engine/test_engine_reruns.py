@@ -24,6 +24,7 @@ from tests.change.rerun_shops import (
     rerun,
     rerun_shop,
     rows_of,
+    setting,
     six_steps,
     taken,
 )
@@ -163,7 +164,7 @@ def test_either_run_may_be_deleted(shop: Shop) -> None:
     assert answers(found(shop, third)) == told
     last.remove()
     Workspace(shop.root).gc(keep_runs=5)
-    assert list((shop.storage / "runs").iterdir()) == []
+    assert not (shop.storage / "runs").exists()
 
 
 def test_lineage_finds_rows_that_were_taken_over(shop: Shop) -> None:
