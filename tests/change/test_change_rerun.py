@@ -116,7 +116,7 @@ def test_either_run_may_be_deleted_and_files_go_with_the_last(shop: Shop) -> Non
     assert workspace.gc(keep_runs=5).things == ()
     again(shop, third).remove()
     workspace.gc(keep_runs=5)
-    assert list((shop.storage / "runs").iterdir()) == []
+    assert not (shop.storage / "runs").exists()
 
 
 def test_garbage_collection_deletes_the_old_run_and_keeps_what_the_rerun_names(shop: Shop) -> None:

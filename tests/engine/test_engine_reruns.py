@@ -24,6 +24,7 @@ from tests.change.rerun_shops import (
     rerun,
     rerun_shop,
     rows_of,
+    setting,
     six_steps,
     taken,
 )
@@ -124,6 +125,7 @@ def test_rows_that_are_appended_need_nothing_of_the_steps_before(shop: Shop) -> 
         4,
         operation(45, "append", source={"dataset_id": "targets"}),
     )
+    steps[0]["arguments"]["assignments"] += setting(goal="0")
     first = full(edited(shop, steps))
     steps[0]["arguments"]["assignments"][0]["expression"] = "amount * 3"
     steps.insert(6, output(55, "between/{period}", columns=["id", "local"]))
@@ -162,7 +164,7 @@ def test_either_run_may_be_deleted(shop: Shop) -> None:
     assert answers(found(shop, third)) == told
     last.remove()
     Workspace(shop.root).gc(keep_runs=5)
-    assert list((shop.storage / "runs").iterdir()) == []
+    assert not (shop.storage / "runs").exists()
 
 
 def test_lineage_finds_rows_that_were_taken_over(shop: Shop) -> None:
