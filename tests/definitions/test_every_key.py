@@ -229,6 +229,7 @@ def test_scenarios(loaded: LoadedWorkspace) -> None:
         {"journal_id": "JE-2", "amount": None},
     )
     assert inline.periods[1].start_date == date(2026, 1, 1)
+    assert inline.today == date(2026, 2, 3)
     assert inline.expected_trace[0].expected_diff["amount"].new == Decimal("10.00")
 
 

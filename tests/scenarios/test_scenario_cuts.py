@@ -26,6 +26,7 @@ from clew.scenarios.cutting import CutQuestion, ScenarioCut, cut_scenario
 from clew.scenarios.quick import QuickRunner
 from clew.scenarios.scenario_results import ScenarioResult
 from clew.scenarios.stand_ins import stand_ins
+from clew.trace.reader import RunTrace
 from tests.cli.conftest import Clew
 from tests.plan.plan_interpreter import JoinNotUnique
 from tests.tiers import examples
@@ -111,7 +112,7 @@ def output(*columns: str) -> dict[str, Any]:
 @pytest.fixture
 def clinic(tmp_path: Path) -> Iterator[Any]:
     """Cuts the row of Ann out of a run of a project with these operations."""
-    opened = list[Any]()
+    opened = list[RunTrace]()
 
     def cut(operations: list[dict[str, Any]], role: AccessRole, *, mask: bool = False) -> tuple[Any, ScenarioCut]:
         project = {"id": "p", "name": "p", "version": 1, "status": "active", "input_dataset": "main"}
