@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from zipfile import BadZipFile, ZipFile
 
 from clew.deferred import dataclass
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
     from openpyxl.workbook import Workbook
-    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
     from openpyxl.worksheet._reader import WorkSheetParser
 
 _MOST_SHARED = 512 << 20
@@ -119,7 +118,7 @@ def _sheet(file: SourceFile, book: "Workbook", title: str, options: Mapping[str,
 
 def _numbered_rows(file: SourceFile, book: "Workbook", title: str) -> Iterator[tuple[int, tuple[object, ...]]]:
     """The rows that the sheet has, each with its number. What the sheet says about its size may be wrong."""
-    sheet = cast("ReadOnlyWorksheet", book[title])
+    sheet: Any = book[title]
     try:
         with sheet._get_source() as source:  # noqa: SLF001 - openpyxl itself does not say which cells have a formula
             for number, cells in _parser(book, sheet, source).parse():
@@ -128,7 +127,7 @@ def _numbered_rows(file: SourceFile, book: "Workbook", title: str) -> Iterator[t
         raise SheetProblem(f"{shown_sheet(file, title)}, is damaged: {error}", "save the workbook again") from None
 
 
-def _parser(book: "Workbook", sheet: "ReadOnlyWorksheet", source: object) -> "WorkSheetParser":
+def _parser(book: Any, sheet: Any, source: Any) -> "WorkSheetParser":  # noqa: ANN401 - what their types do not list
     """openpyxl's, which tells a formula without a value from an empty cell."""
     from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
