@@ -3,7 +3,6 @@
 
 import bz2
 import csv
-import gzip
 import io
 import lzma
 import re
@@ -283,7 +282,6 @@ def _damaged(text: bytes) -> dict[str, bytes]:
         return bytes(found)
 
     return {
-        "short.csv.gz": gzip.compress(text)[:-20],
         "short.csv.xz": lzma.compress(text)[:-20],
         "damaged.csv.zip": changed(*((position, 255) for position in range(45, 90))),
         "secret.csv.zip": changed((6, 1), (listing + 8, 1)),
@@ -351,7 +349,7 @@ def test_a_formula_without_a_saved_value_is_no_empty_cell(bench: Bench) -> None:
     ]
     _workbook(bench, "c.xlsx", rows, saved=r'<c r="\1" t="str"><f>\3</f><v></v></c>')
     assert bench.rows(bench.pin(of, path_source("c.xlsx", "xlsx")), "id", "paid") == [(1, Decimal("5.00")), (2, None)]
-    whole = (bench.data / "a.xlsx").read_bytes()
+    whole = (bench.data / "b.xlsx").read_bytes()
     with zipfile.ZipFile(io.BytesIO(whole)) as old, zipfile.ZipFile(bench.data / "d.xlsx", "w") as new:
         for entry in old.namelist():
             text = old.read(entry)

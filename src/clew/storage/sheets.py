@@ -127,7 +127,7 @@ def _numbered_rows(file: SourceFile, book: "Workbook", title: str) -> Iterator[t
         raise SheetProblem(f"{shown_sheet(file, title)}, is damaged: {error}", "save the workbook again") from None
 
 
-def _parser(book: Any, sheet: Any, source: BinaryIO) -> "WorkSheetParser":  # noqa: ANN401 - what it takes is not public
+def _parser(book: Any, sheet: Any, source: Any) -> "WorkSheetParser":  # noqa: ANN401 - what their types do not list
     """openpyxl's, which tells a formula without a value from an empty cell."""
     from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
