@@ -11,6 +11,7 @@ import sqlalchemy as sa
 import clew.bus.dispatcher
 import clew.captures.removal
 import clew.captures.worker
+import clew.events.bodies
 import clew.gc.garbage
 import clew.gc.survey
 import clew.runs.budget
@@ -188,7 +189,7 @@ def _signals_are_applied_again(patches: Patches) -> None:
         before(self, live)
         for signal in waiting:
             if signal.signal == "RETRY_RUN":
-                event = self._about(signal, clew.runs.signal_service.RunRetried("again"))
+                event = self._about(signal, clew.events.bodies.RunRetried("again"))
                 live.record(replace(event, logical_attempt_id=2))
 
     before = patches.put(clew.runs.signal_service.SignalEffects, "settle", settle)
