@@ -115,6 +115,7 @@ DOOR = {
 }
 """What is called to get a workspace, or what a method of it takes. The rest of `clew.api` is reached through these."""
 WORDING = {
+    "clew.api.row_texts": "whether a text is the id of a row",
     "clew.captures.report": "statistics of captures as text",
     "clew.definitions.schemas": "the JSON Schema of files",
     "clew.events.artifacts": "where outputs went, as events refer to them",
@@ -219,7 +220,10 @@ def test_every_dataclass_is_deferred() -> None:
     assert found == {"clew/deferred/dataclass.py"}
 
 
-PRIVATE = {"clew.engine.spark_internals": "tests/engine/test_spark_internals.py"}
+PRIVATE = {
+    "clew.engine.spark_internals": "tests/engine/test_spark_internals.py",
+    "clew.storage.sheets": "tests/storage/test_sheets.py",
+}
 """Modules that may use what a library keeps for itself, and the tests that fail when it changes."""
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from httpx2 import Response
 
-from clew.api.table_files import FileFormat, table_file
+from clew.api.table_downloads import FileFormat, table_file
 from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import Served
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
 
-    from clew.api.table_files import TableFile
+    from clew.api.table_downloads import TableFile
 
 
 @dataclass(frozen=True)

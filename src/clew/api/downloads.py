@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from clew.api.table_files import FileFormat, TableFile, table_file
+from clew.api.table_downloads import FileFormat, TableFile, table_file
 from clew.change.comparison import RunComparison
 from clew.deferred import dataclass
 from clew.diagnostics import UserError, did_you_mean

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from clew.api.opened_environment import OpenedEnvironment
-from clew.api.overview_inputs import Freshness, InputsNow
+from clew.api.overview_inputs import InputChanges, InputsNow
 from clew.api.projects import ProjectView, list_projects
 from clew.api.run_parameters import plan_for_run
 from clew.deferred import dataclass
@@ -59,7 +59,7 @@ class OverviewQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class ControlTotal:
+class TotalOfRun:
     """A control total as an output has written it."""
 
     name: str
@@ -75,7 +75,7 @@ class ControlTotal:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class NotCurrent:
     """Why a result is not current."""
 
     kind: str
@@ -99,7 +99,7 @@ class Result:
     """By its last output; None where it is not known."""
     ties: bool | None
     """Whether rows and control totals were accounted for when it ended; None where it is not known."""
-    controls: tuple[ControlTotal, ...] = ()
+    controls: tuple[TotalOfRun, ...] = ()
     checks: int = 0
     failed_checks: tuple[str, ...] = ()
 
@@ -131,7 +131,7 @@ class Cell:
     tries: int = 0
     superseded_runs: int = 0
     """Completed runs that another one has taken the place of."""
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[NotCurrent, ...] = ()
     unchecked: tuple[str, ...] = ()
     """What was not compared with what is there now."""
 
@@ -360,11 +360,11 @@ class _Gatherer:
         if replaced:
             return replace(cell, result=result, standing=Standing.SUPERSEDED, reasons=tuple(replaced))
         fresh, reasons = self.freshness(run, snapshot), list(self.edited(view, run))
-        reasons += [Reason("input", each.subject, each.text) for each in fresh.changed]
+        reasons += [NotCurrent("input", each.subject, each.text) for each in fresh.changed]
         standing = Standing.STALE if reasons else Standing.CURRENT
         return replace(cell, result=result, standing=standing, reasons=tuple(reasons), unchecked=fresh.unchecked)
 
-    def replaced(self, run: RunRecord, snapshot: RunSnapshot | None) -> Iterator[Reason]:
+    def replaced(self, run: RunRecord, snapshot: RunSnapshot | None) -> Iterator[NotCurrent]:
         """The datasets whose newest version no longer has the rows of a run."""
         for step in snapshot.steps if snapshot is not None else ():
             registered = version_among(step.artifacts)
@@ -372,20 +372,22 @@ class _Gatherer:
             has_rows = bool(step.counts.get("rows_written", 0))
             if registered is not None and newest is not None and has_rows and run.run_id not in newest.authors:
                 text = f"version {newest.version} of {registered[0]} no longer has its rows"
-                yield Reason("output", registered[0], text)
+                yield NotCurrent("output", registered[0], text)
 
-    def edited(self, view: ProjectView, run: RunRecord) -> Iterator[Reason]:
+    def edited(self, view: ProjectView, run: RunRecord) -> Iterator[NotCurrent]:
         """How the project differs from what the run has executed."""
         version = run.request.project_version
         if not self.at.is_own_tenant or view.digest is None:
             return
         if view.state == "modified":
-            yield Reason("project", view.project, f"the project was edited after version {view.version} was activated")
+            yield NotCurrent(
+                "project", view.project, f"the project was edited after version {view.version} was activated"
+            )
         if view.state in {"active", "modified"} and version != str(view.version):
             used = "a draft" if version == _DRAFT else f"version {version}"
-            yield Reason("project", view.project, f"version {view.version} is active, and the run used {used}")
+            yield NotCurrent("project", view.project, f"version {view.version} is active, and the run used {used}")
         elif view.state == "draft" and version == _DRAFT and self.plan_now(view, run) != run.request.plan.digest:
-            yield Reason("project", view.project, "the project was edited since")
+            yield NotCurrent("project", view.project, "the project was edited since")
 
     def plan_now(self, view: ProjectView, run: RunRecord) -> str | None:
         """The digest of the plan that a run of the draft would have now with the same values."""
@@ -395,14 +397,14 @@ class _Gatherer:
         except UserError:
             return None
 
-    def freshness(self, run: RunRecord, snapshot: RunSnapshot | None) -> Freshness:
+    def freshness(self, run: RunRecord, snapshot: RunSnapshot | None) -> InputChanges:
         """Whether what a run has read is still as it was."""
         if self.inputs is None:
-            return Freshness()
+            return InputChanges()
         self.left -= 1
         plan = self.plan_of(run) if self.left >= 0 else None
         if snapshot is None or plan is None or run.started_at is None:
-            return Freshness(unchecked=("its inputs",))
+            return InputChanges(unchecked=("its inputs",))
         return self.inputs.look(plan, run.request.period, run.started_at, snapshot.artifacts)
 
     def plan_of(self, run: RunRecord) -> Plan | None:
@@ -423,7 +425,7 @@ def _result(run: RunRecord, snapshot: RunSnapshot | None, alerts: frozenset[str]
         return Result(run.run_id, run.request.project_version, run.completed_at, None, None)
     outputs = [step for step in snapshot.steps if "rows_written" in step.counts]
     controls = [
-        ControlTotal(name, step.seq, sides.get("written", ""), sides.get("left_out", ""))
+        TotalOfRun(name, step.seq, sides.get("written", ""), sides.get("left_out", ""))
         for step in outputs
         for name, sides in step.amounts.items()
     ]

@@ -66,7 +66,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Freshness:
+class InputChanges:
     """What has changed, and what was not looked at."""
 
     changed: tuple[Changed, ...] = ()
@@ -136,7 +136,7 @@ class InputsNow:
     """The newest version of every registered dataset."""
     known: ReadInputs
 
-    def look(self, plan: Plan, period: str, started: datetime, artifacts: "tuple[ArtifactRef, ...]") -> Freshness:
+    def look(self, plan: Plan, period: str, started: datetime, artifacts: "tuple[ArtifactRef, ...]") -> InputChanges:
         """What has changed of the inputs that the artifacts of a loading step name."""
         uses = {use.key: use for use in plan.datasets_read}
         changed, unchecked = list[Changed](), list[str]()
@@ -155,7 +155,7 @@ class InputsNow:
                 unchecked.append(f"{facts.dataset}: {_said(error)}")
                 continue
             changed += [Changed(facts.dataset, text) for text in problems]
-        return Freshness(tuple(changed), tuple(dict.fromkeys(unchecked)))
+        return InputChanges(tuple(changed), tuple(dict.fromkeys(unchecked)))
 
     def _problems(
         self,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clew.api.signalling import PossibleSignal, SignalOutcome
     from clew.api.source_states import SourceState
     from clew.api.starting import Drive
-    from clew.api.table_files import TableFile
+    from clew.api.table_downloads import TableFile
     from clew.api.verification import Verification
     from clew.api.verification_records import VerificationRecord
     from clew.change.bridge import BridgeMode, ChangeBridge

@@ -8,7 +8,7 @@ from clew.auth.access_log import Subject
 from clew.server.access.visit import CaptureVisit, RowVisit
 
 if TYPE_CHECKING:
-    from clew.api.table_files import TableFile
+    from clew.api.table_downloads import TableFile
 
 router = APIRouter()
 

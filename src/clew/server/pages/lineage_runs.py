@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from clew.api.datasets import VersionView, WrittenRows
+from clew.api.datasets import RegisteredRows, VersionView
 from clew.api.run import Run
 from clew.api.run_view import RunInput
 from clew.api.workspace import Workspace
@@ -100,7 +100,7 @@ def run_key(run_id: str) -> str:
     return f"run {run_id}"
 
 
-def _versions_read(drawn: RunsToDraw, run: Run, found: RunInput) -> list[tuple[GraphNode, WrittenRows]]:
+def _versions_read(drawn: RunsToDraw, run: Run, found: RunInput) -> list[tuple[GraphNode, RegisteredRows]]:
     """What other runs have written into the version that a run has read, of the periods that it has read."""
     details = found.details
     if details.get("format") != "managed":
@@ -113,8 +113,9 @@ def _versions_read(drawn: RunsToDraw, run: Run, found: RunInput) -> list[tuple[G
     first = {(each.run_id, each.step): each.version for each in versions}
     periods = _periods_read(drawn, run, found)
     return [
-        (_written_node(dataset, written, first.get((written.run_id, written.seq))), written)
+        (_written_node(dataset, (written.run_id, written.seq, written.period), written.rows, number), written)
         for written in version.written
+        for number in [first.get((written.run_id, written.seq))]
         if periods is None or written.period in periods
     ]
 
@@ -166,8 +167,8 @@ def _input_node(found: RunInput) -> GraphNode:
 def _output_node(run: Run, output: dict[str, object]) -> GraphNode:
     rows, seq = int(str(output["rows"])), int(str(output["seq"]))
     if "dataset" in output:
-        written = WrittenRows(run.id, seq, run.period, rows)
-        return _written_node(str(output["dataset"]), written, int(str(output["dataset_version"])))
+        by = (run.id, seq, run.period)
+        return _written_node(str(output["dataset"]), by, rows, int(str(output["dataset_version"])))
     place = str(output.get("path") or f"table {output.get('table')}")
     return GraphNode(
         key=f"output {place}",
@@ -177,14 +178,16 @@ def _output_node(run: Run, output: dict[str, object]) -> GraphNode:
     )
 
 
-def _written_node(dataset: str, written: WrittenRows, version: int | None) -> GraphNode:
+def _written_node(dataset: str, by: tuple[str, int, str], rows: int | None, version: int | None) -> GraphNode:
+    """What an output, given by run, step and period, has put into a dataset."""
+    run_id, seq, period = by
     return GraphNode(
-        key=f"dataset {dataset} {written.run_id} {written.seq}",
+        key=f"dataset {dataset} {run_id} {seq}",
         kind="version",
-        title=f"{dataset} {written.period}",
+        title=f"{dataset} {period}",
         subtitle=words.joined(
             f"added in v{version}" if version is not None else "dataset",
-            words.counted(written.rows, "row") if written.rows is not None else "",
+            words.counted(rows, "row") if rows is not None else "",
         ),
         address=addresses.dataset(dataset),
     )

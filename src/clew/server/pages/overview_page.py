@@ -28,7 +28,7 @@ _MEANINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ShownCell:
+class OverviewCell:
     """A project in a period."""
 
     standing: str
@@ -47,7 +47,7 @@ class MatrixLine:
     name: str
     address: str
     note: str
-    cells: tuple[ShownCell, ...]
+    cells: tuple[OverviewCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Attention:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class LevelChoice:
     """A level of the calendar to look at."""
 
     name: str
@@ -112,7 +112,7 @@ class OverviewPage:
     more_attention: int
     unchecked: tuple[str, ...]
     legend: tuple[tuple[str, str, str], ...]
-    levels: tuple[Choice, ...]
+    levels: tuple[LevelChoice, ...]
     newer: str | None
     older: str | None
     left_out: int
@@ -144,7 +144,7 @@ def overview_page(found: Overview, *, may_read_rows: bool, periods: int) -> Over
         unchecked=_some(list(unchecked)),
         legend=tuple((each.value, _WORDS[each], _MEANINGS[each]) for each in _MEANINGS if each in present),
         levels=tuple(
-            Choice(level, addresses.overview(level=level), level == found.level)
+            LevelChoice(level, addresses.overview(level=level), level == found.level)
             for level in found.levels
             if len(found.levels) > 1
         ),
@@ -213,9 +213,9 @@ def _line(project: ProjectStanding) -> MatrixLine:
     )
 
 
-def _cell(project: ProjectStanding, cell: Cell) -> ShownCell:
+def _cell(project: ProjectStanding, cell: Cell) -> OverviewCell:
     word, note = _word(cell), _note(cell)
-    return ShownCell(
+    return OverviewCell(
         standing=cell.standing.value,
         word=word,
         note=note,

@@ -52,7 +52,7 @@ class LastResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Operations:
+class ToldOperations:
     """What a project does."""
 
     blocks: tuple[OperationBlock, ...]
@@ -62,17 +62,17 @@ class Operations:
     """The tests of the project: their names, and what they are for."""
 
 
-def operations_of(plan: Plan | None, scenarios: Sequence[Scenario], overview: Overview) -> Operations:
+def operations_of(plan: Plan | None, scenarios: Sequence[Scenario], overview: Overview) -> ToldOperations:
     """The operations of a plan; none where there is no plan."""
     tests = tuple((each.name, each.description) for each in scenarios)
     newest = _newest(overview)
     last, result = (None, None) if newest is None else newest
     if plan is None:
-        return Operations((), (), last, tests)
+        return ToldOperations((), (), last, tests)
     checks = dict[int, list[CheckLine]]()
     for check in plan.checks:
         checks.setdefault(check.at, []).append(_check(check, result))
-    return Operations(tuple(_blocks(plan, checks)), tuple(checks.get(0, ())), last, tests)
+    return ToldOperations(tuple(_blocks(plan, checks)), tuple(checks.get(0, ())), last, tests)
 
 
 def scenarios_of(project: Project | None, scenarios: Sequence[Scenario]) -> list[Scenario]:

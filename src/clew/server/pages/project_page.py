@@ -17,7 +17,7 @@ from clew.plan.lineage import SourceColumn
 from clew.runs.registry import ProjectVersion
 from clew.server.pages import addresses, words
 from clew.server.pages.drawing.plan_picture import PlanPicture, plan_picture
-from clew.server.pages.project_operations import Operations
+from clew.server.pages.project_operations import ToldOperations
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class ProjectPage:
     """The periods that a run can be requested for; empty if the caller may not request runs."""
     changes: tuple[VersionChange, ...]
     """What the caller may do with the versions."""
-    operations: Operations
+    operations: ToldOperations
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def project_page(
     compared: tuple[ComparableDefinition, ComparableDefinition] | None,
     periods: Sequence[str] = (),
     changes: Sequence[VersionChange] = (),
-    operations: Operations | None = None,
+    operations: ToldOperations | None = None,
 ) -> ProjectPage:
     """The page of a project."""
     active = next((version.version for version in versions if version.status == "active"), None)
@@ -203,7 +203,7 @@ def project_page(
         runs_address=addresses.runs(project=view.project),
         periods=tuple(periods),
         changes=tuple(changes),
-        operations=operations or Operations((), (), None, ()),
+        operations=operations or ToldOperations((), (), None, ()),
     )
 
 
