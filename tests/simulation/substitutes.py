@@ -215,7 +215,7 @@ def installed() -> Iterator[None]:
 
     try:
         for module_name, module in sorted(sys.modules.items()):
-            if module is None or not module_name.startswith("clew.") or module_name.startswith(REAL):
+            if not module_name.startswith("clew.") or module_name.startswith(REAL):
                 continue
             for name, value in list(vars(module).items()):
                 if id(value) in by_id:
