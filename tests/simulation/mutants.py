@@ -8,24 +8,13 @@ from typing import Any
 import sqlalchemy as sa
 
 import clew.bus.dispatcher
-import clew.captures.removal
-import clew.captures.worker
 import clew.gc.garbage
 import clew.gc.survey
-import clew.runs.budget
-import clew.runs.driver
 import clew.runs.projector
 import clew.runs.signal_service
-import clew.runs.step_group
-import clew.storage.drafts
-import clew.store.appending
-import clew.store.captures
-import clew.store.catalog
 import clew.store.events
 import clew.store.leases
 import clew.store.outbox
-import clew.store.reading
-import clew.store.registry
 from clew.events.bodies import RunRetried
 from clew.runs.active_run import Heartbeat
 from clew.storage.removals import GRACE
