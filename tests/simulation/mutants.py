@@ -3,32 +3,21 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 import clew.bus.dispatcher
-import clew.captures.removal
-import clew.captures.worker
-import clew.events.bodies
 import clew.gc.garbage
 import clew.gc.survey
-import clew.runs.budget
-import clew.runs.driver
 import clew.runs.projector
 import clew.runs.signal_service
-import clew.runs.step_group
-import clew.storage.drafts
-import clew.store.appending
-import clew.store.captures
-import clew.store.catalog
 import clew.store.events
 import clew.store.leases
 import clew.store.outbox
-import clew.store.reading
-import clew.store.registry
+from clew.events.bodies import RunRetried
 from clew.runs.active_run import Heartbeat
+from clew.storage.removals import GRACE
 from clew.store.schema import outbox, snapshots
 
 
@@ -112,6 +101,19 @@ def _token_is_not_raised(patches: Patches) -> None:
     before = patches.put(clew.store.leases, "_take", take)
 
 
+def _held_runs_are_taken(patches: Patches) -> None:
+    """Signals take a run from its worker, which is still allowed to write."""
+    _no_fence_at_events(patches)
+    before: Any = None
+
+    def acquire(self: Any, run_id: str, *, owner: str, ttl_s: float) -> Any:
+        with self._database.write() as connection:
+            connection.execute(sa.text("UPDATE runs SET lease_expires_at = NULL WHERE run_id = :run"), {"run": run_id})
+        return before(self, run_id, owner=owner, ttl_s=ttl_s)
+
+    before = patches.put(clew.store.leases.SqlLeases, "acquire", acquire)
+
+
 def _fold_skips_an_event(patches: Patches) -> None:
     """What is saved says that it knows an event which it has not applied."""
     before: Any = None
@@ -177,7 +179,7 @@ def _gc_forgets_references(patches: Patches) -> None:
         return frozenset(sorted(before(snapshot))[1:])
 
     before = patches.put(clew.gc.survey, "_folders", folders)
-    patches.put(clew.gc.garbage, "GRACE", timedelta(0))
+    patches.put(clew.gc.garbage, "GRACE", GRACE * 0)
 
 
 def _signals_are_applied_again(patches: Patches) -> None:
@@ -189,7 +191,7 @@ def _signals_are_applied_again(patches: Patches) -> None:
         before(self, live)
         for signal in waiting:
             if signal.signal == "RETRY_RUN":
-                event = self._about(signal, clew.events.bodies.RunRetried("again"))
+                event = self._about(signal, RunRetried("again"))
                 live.record(replace(event, logical_attempt_id=2))
 
     before = patches.put(clew.runs.signal_service.SignalEffects, "settle", settle)
@@ -209,6 +211,7 @@ MUTANTS = (
     Mutant("the fence of events is left out", _no_fence_at_events, 1),
     Mutant("leases are not renewed", _lease_not_renewed, 101),
     Mutant("the token stays the same", _token_is_not_raised, 151),
+    Mutant("signals take runs that are held", _held_runs_are_taken, 201),
     Mutant("the fold skips an event", _fold_skips_an_event, 351),
     Mutant("older snapshots are saved", _older_snapshots_are_saved, 401),
     Mutant("entries leave the outbox before delivery", _removed_before_delivery, 451),
