@@ -23,6 +23,10 @@ TOLD_BY_CHECK = "diagnostics/test_codes_of_files.py::test_a_mistake_in_a_file_is
 """The test that has a case for each of many codes, and the code in brackets behind its name. It is watched, too."""
 
 WATCHED: Mapping[str, str] = {
+    "CutNeedsGroup": "scenarios/test_scenario_cuts.py::test_a_summary_needs_its_rows",
+    "CutTooLarge": "scenarios/test_scenario_cuts.py::test_a_cut_of_more_rows_than_a_scenario_may_have_is_refused",
+    "NotRerunnable": "change/test_change_rerun.py::test_a_run_stays_while_a_rerun_may_take_over_more",
+    "RunRepeated": "change/test_change_rerun.py::test_a_run_stays_while_a_rerun_may_take_over_more",
     "SyntaxError": "cli/test_cli_check.py::test_anchors_that_multiply_are_refused_quickly",
     "UnknownColumn": "cli/test_cli_check.py::test_an_error_shows_place_code_caret_and_hint",
     "UnknownParameter": "cli/test_cli_parameters.py::test_a_value_that_cannot_be_is_refused_before_there_is_a_run[words2-1-UnknownParameter]",
@@ -146,6 +150,8 @@ WATCHED: Mapping[str, str] = {
 """Tests that are watched while they run."""
 
 NAMED: Mapping[str, str] = {
+    "CutNotReproduced": "scenarios/test_scenario_cuts.py::test_stand_ins_that_take_another_way_are_refused_to_those_who_see_and_not_told_to_others",
+    "NotQuick": "scenarios/test_quick.py::test_what_only_a_run_on_spark_makes_up_is_refused_and_not_called_passed",
     "StoreReadOnly": "cli/test_read_only_workspaces.py::test_commands_read_what_nobody_may_write_and_rows_only_where_no_record_is_asked_for",
     "UnrecordedRead": "cli/test_read_only_workspaces.py::test_commands_read_what_nobody_may_write_and_rows_only_where_no_record_is_asked_for",
     "WeakSecret": "engine/test_secret_options.py::test_a_short_value_or_an_ordinary_word_is_refused_as_a_secret",

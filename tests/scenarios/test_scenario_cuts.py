@@ -240,6 +240,17 @@ def test_a_summary_needs_its_rows(clew: Clew, ran: Ran) -> None:
     assert "total" in answer.json["scenario"]
 
 
+def test_a_cut_of_more_rows_than_a_scenario_may_have_is_refused(
+    clew: Clew, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.scenarios.cut_rows.MOST_ROWS", 2)
+    asked = ("test", "cut", ran.report, "--where", 'total IS NOT NULL AND currency = "EUR"', "--group")
+    refused = clew(*asked, cwd=ran.shop.root)
+    assert refused.code != 0
+    assert "CutTooLarge" in refused.err
+    assert "a scenario may have 2" in refused.err
+
+
 def test_a_cut_is_on_record_as_a_read_of_rows(clew: Clew, ran: Ran) -> None:
     assert clew("test", "cut", ran.january, "--where", "id = 106", cwd=ran.shop.root).code == 0
     records = clew("audit", "--json", cwd=ran.shop.root).out
