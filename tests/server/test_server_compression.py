@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from clew.server.protection.compression import CompressedAnswers
+from clew.server.protection.compressed_answers import CompressedAnswers
 from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import Served
 

@@ -34,7 +34,7 @@ class TableView:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenRows:
+class AuthoredRows:
     """What one output has put into a version of a dataset, and is still in it."""
 
     run_id: str
@@ -57,7 +57,7 @@ class VersionView:
     """Of those that are told apart by period; a table that holds several periods says it in its rows."""
     tables: tuple[TableView, ...] = ()
     """Tables that are registered as they are."""
-    written: tuple[WrittenRows, ...] = ()
+    written: tuple[AuthoredRows, ...] = ()
     """Whose rows are in it: also those of earlier versions that this one carries on."""
 
     def to_json(self) -> dict[str, object]:
@@ -157,7 +157,7 @@ def _by_period(version: DatasetVersion) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(rows.items()))
 
 
-def _written(version: DatasetVersion) -> tuple[WrittenRows, ...]:
+def _written(version: DatasetVersion) -> tuple[AuthoredRows, ...]:
     rows = dict[tuple[str, int, str], int | None]()
     for file in version.files:
         author = file.run_id, file.seq, file.period
@@ -165,7 +165,7 @@ def _written(version: DatasetVersion) -> tuple[WrittenRows, ...]:
     for table in version.tables:
         alone = table.rows if len(table.authors) == 1 else None
         rows |= {(each.run_id, each.seq, each.period): alone for each in table.authors}
-    return tuple(WrittenRows(*author, count) for author, count in rows.items())
+    return tuple(AuthoredRows(*author, count) for author, count in rows.items())
 
 
 class Datasets:

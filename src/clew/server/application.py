@@ -16,7 +16,7 @@ from clew.server.errors import handle_errors
 from clew.server.metrics import CountedRequests, Metrics
 from clew.server.pages import routes as pages
 from clew.server.pages.rendering import STATIC, Templates
-from clew.server.protection.compression import CompressedAnswers
+from clew.server.protection.compressed_answers import CompressedAnswers
 from clew.server.protection.middleware import BoundedRequests, KnownHosts, LastResort, SecurityHeaders
 from clew.server.protection.question_pool import QuestionPool
 from clew.server.settings import ServerSettings

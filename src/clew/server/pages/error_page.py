@@ -6,7 +6,7 @@ from urllib.parse import unquote
 from clew.deferred import dataclass
 from clew.diagnostics import ClewError, Diagnostic
 from clew.server.pages import addresses
-from clew.storage.row_identity import RowIds
+from clew.trace.results import is_row_of
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _COMMAND = re.compile(r"`clew\b|the command\b| --\w")
@@ -65,7 +65,7 @@ def with_row_links(message: str, run: str | None) -> tuple[TextPart, ...]:
     """A message in which the ids of rows of a run lead to them."""
     parts, done = list[TextPart](), 0
     for found in _ID.finditer(message):
-        if run is None or RowIds(run).ordinal(found[0]) is None or "has no row" in message:
+        if run is None or not is_row_of(run, found[0]) or "has no row" in message:
             continue
         parts += [TextPart(message[done : found.start()]), TextPart(found[0], addresses.row(run, found[0]))]
         done = found.end()

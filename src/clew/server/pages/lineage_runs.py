@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from clew.api.datasets import VersionView, WrittenRows
+from clew.api.datasets import AuthoredRows, VersionView
 from clew.api.run import Run
 from clew.api.run_view import RunInput
 from clew.api.workspace import Workspace
@@ -100,7 +100,7 @@ def run_key(run_id: str) -> str:
     return f"run {run_id}"
 
 
-def _versions_read(drawn: RunsToDraw, run: Run, found: RunInput) -> list[tuple[GraphNode, WrittenRows]]:
+def _versions_read(drawn: RunsToDraw, run: Run, found: RunInput) -> list[tuple[GraphNode, AuthoredRows]]:
     """What other runs have written into the version that a run has read, of the periods that it has read."""
     details = found.details
     if details.get("format") != "managed":
@@ -166,8 +166,8 @@ def _input_node(found: RunInput) -> GraphNode:
 def _output_node(run: Run, output: dict[str, object]) -> GraphNode:
     rows, seq = int(str(output["rows"])), int(str(output["seq"]))
     if "dataset" in output:
-        written = WrittenRows(run.id, seq, run.period, rows)
-        return _written_node(str(output["dataset"]), written, int(str(output["dataset_version"])))
+        version = int(str(output["dataset_version"]))
+        return _dataset_node(str(output["dataset"]), (run.id, seq), run.period, rows, version)
     place = str(output.get("path") or f"table {output.get('table')}")
     return GraphNode(
         key=f"output {place}",
@@ -177,14 +177,21 @@ def _output_node(run: Run, output: dict[str, object]) -> GraphNode:
     )
 
 
-def _written_node(dataset: str, written: WrittenRows, version: int | None) -> GraphNode:
+def _written_node(dataset: str, written: AuthoredRows, version: int | None) -> GraphNode:
+    return _dataset_node(dataset, (written.run_id, written.seq), written.period, written.rows, version)
+
+
+def _dataset_node(
+    dataset: str, author: tuple[str, int], period: str, rows: int | None, version: int | None
+) -> GraphNode:
+    """What one output of a run has put into a dataset, and in which version it came."""
     return GraphNode(
-        key=f"dataset {dataset} {written.run_id} {written.seq}",
+        key=f"dataset {dataset} {author[0]} {author[1]}",
         kind="version",
-        title=f"{dataset} {written.period}",
+        title=f"{dataset} {period}",
         subtitle=words.joined(
             f"added in v{version}" if version is not None else "dataset",
-            words.counted(written.rows, "row") if written.rows is not None else "",
+            words.counted(rows, "row") if rows is not None else "",
         ),
         address=addresses.dataset(dataset),
     )

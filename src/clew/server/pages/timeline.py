@@ -8,7 +8,7 @@ from clew.events.envelope import StoredEvent
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
 from clew.events.values import LOAD_STEP
 from clew.server.pages import words
-from clew.server.pages.attempts import Clock, FailedAttempt, failed_attempts, working_clock
+from clew.server.pages.failed_attempts import Clock, FailedAttempt, failed_attempts, working_clock
 
 AXIS = 1000
 """The length of the axis in units of the picture."""

@@ -11,7 +11,7 @@ from clew.deferred import dataclass
 from clew.definitions.settings import CaptureMode
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
-from clew.storage.row_identity import RowIds
+from clew.trace import results
 
 CellKind = Literal["number", "text", "null", "empty", "moment", "truth"]
 
@@ -123,7 +123,7 @@ def short(run_id: str) -> str:
 
 def row_name(label: str) -> str:
     """What a row is called: its natural key, or the end of its id, long enough to tell it from rows of other files."""
-    return f"row …{label[-_UNIQUE_TAIL:]}" if RowIds.is_row_id(label) else label
+    return results.row_name(label, _UNIQUE_TAIL)
 
 
 def tail_length(row_ids: Sequence[str]) -> int:
