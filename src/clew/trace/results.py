@@ -47,9 +47,14 @@ def shown(value: Value) -> str:
             return str(value)
 
 
-def row_name(label: str) -> str:
+def row_name(label: str, tail: int = _TAIL) -> str:
     """What a row is called: its natural key, or the end of its id where it has none."""
-    return f"row …{label[-_TAIL:]}" if RowIds.is_row_id(label) else label
+    return f"row …{label[-tail:]}" if RowIds.is_row_id(label) else label
+
+
+def is_row_of(run_id: str, text: str) -> bool:
+    """Whether a text is an id that a row of a run may have."""
+    return RowIds(run_id).ordinal(text) is not None
 
 
 def html_table(caption: str, headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
