@@ -115,7 +115,6 @@ DOOR = {
 }
 """What is called to get a workspace, or what a method of it takes. The rest of `clew.api` is reached through these."""
 WORDING = {
-    "clew.api.row_texts": "whether a text is the id of a row",
     "clew.captures.report": "statistics of captures as text",
     "clew.definitions.schemas": "the JSON Schema of files",
     "clew.events.artifacts": "where outputs went, as events refer to them",

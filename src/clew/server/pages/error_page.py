@@ -3,10 +3,10 @@
 import re
 from urllib.parse import unquote
 
-from clew.api.row_texts import is_row_of
 from clew.deferred import dataclass
 from clew.diagnostics import ClewError, Diagnostic
 from clew.server.pages import addresses
+from clew.trace.results import is_row_of
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _COMMAND = re.compile(r"`clew\b|the command\b| --\w")

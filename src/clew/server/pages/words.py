@@ -6,12 +6,12 @@ from decimal import Decimal
 from typing import Literal
 from unicodedata import bidirectional
 
-from clew.api.row_texts import is_row_id
 from clew.captures.freezing import Reason
 from clew.deferred import dataclass
 from clew.definitions.settings import CaptureMode
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
+from clew.trace import results
 
 CellKind = Literal["number", "text", "null", "empty", "moment", "truth"]
 
@@ -125,7 +125,7 @@ def short(run_id: str) -> str:
 
 def row_name(label: str) -> str:
     """What a row is called: its natural key, or the end of its id, long enough to tell it from rows of other files."""
-    return f"row …{label[-_UNIQUE_TAIL:]}" if is_row_id(label) else label
+    return results.row_name(label, _UNIQUE_TAIL)
 
 
 def tail_length(row_ids: Sequence[str]) -> int:
