@@ -66,7 +66,7 @@ def told(recorded: Recorded, plan: Plan) -> Outcome:
     return Outcome(plan, outputs, lambda seq: changes.get(seq, ()))
 
 
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(project=projects(), data=tables(), repeated=st.booleans())
 def test_random_projects_do_what_the_interpreter_does(project: dict[str, Any], data: Data, repeated: bool) -> None:
     if repeated and data["dim"]:

@@ -49,7 +49,7 @@ def run(loaded: LoadedWorkspace, cut: ScenarioCut) -> ScenarioResult:
     return result
 
 
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(project=projects(), data=tables(), which=st.integers(0, 1_000))
 def test_cut_scenarios_of_random_runs_reproduce(project: dict[str, Any], data: Any, which: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -63,6 +63,14 @@ def seeing(seen: Row, found: dict[str, LookedAt]) -> Row:
     return Row({**seen.tables, OVER: {name: each.value for name, each in found.items()}}, seen.today)
 
 
+def rows_of_window(
+    trace: RunTrace, step: ChangingStep, window: WindowCall, own: int, before: RowValues
+) -> tuple[int, ...]:
+    """All rows that a call may look at for the row with an ordinal; none if the step did not select that row."""
+    found = tuple(ordinal for ordinal, _ in _members(trace, step, window, before))
+    return found if own in found else ()
+
+
 def _looked_at(
     trace: RunTrace, step: ChangingStep, window: WindowCall, own: int, before: RowValues, top: int | None
 ) -> LookedAt:

@@ -9,11 +9,12 @@ from clew.diagnostics.codes.scenarios import CUT_NEEDS_GROUP, CUT_TOO_LARGE
 from clew.explain.parents import keys_of_group, parents_of
 from clew.explain.pinned import DatasetRow, dataset_rows, joined
 from clew.explain.row_conditions import all_of, equals
+from clew.explain.window_rows import rows_of_window
 from clew.lang.evaluation import evaluator
 from clew.lang.typed import Constant, Value, columns_of
 from clew.lang.types import BOOLEAN
 from clew.plan.datasets import DatasetUse
-from clew.plan.operations import Step
+from clew.plan.operations import ChangingStep, Step
 from clew.plan.steps import ChangingStepBase, CreatingStepBase, Join, PlannedExpression
 from clew.trace.prefilter import conjuncts
 from clew.trace.reader import RunTrace
@@ -109,12 +110,20 @@ class NeededRows:
             if step.keeps is not None:
                 kept = trace.kept_rows(step.seq)
                 self.add({kept[ordinal] for ordinal in there if ordinal in kept})
+            if step.window_calls:
+                self._add_windows(there, step)
             if step.lookups:
                 self._add_matches(there, trace.run.before(step.seq), step.lookups, step.selector)
         for check in trace.plan.checks:
             if check.join is not None:
                 there = [ordinal for ordinal, seq in since.items() if seq <= check.at]
                 self._add_matches(there, check.at, (check.join,), check.within)
+
+    def _add_windows(self, ordinals: Sequence[int], step: ChangingStep) -> None:
+        """The rows of the windows that a step has looked at."""
+        for ordinal, cells in self._states(self.trace.run.before(step.seq), ordinals).items():
+            for window in step.window_calls:
+                self.add(rows_of_window(self.trace, step, window, ordinal, cells))
 
     def _add_matches(
         self, ordinals: Sequence[int], at: int, joins: Sequence[Join], selector: PlannedExpression | None

@@ -187,7 +187,7 @@ def _require_quick(plan: Plan) -> None:
 def _reasons(plan: Plan) -> Iterator[str]:
     for step in plan.steps:
         named = f'step {step.seq} "{step.name}"'
-        if isinstance(step, ChangingStepBase) and step.is_wide and step.keeps is None:
+        if isinstance(step, ChangingStepBase) and step.is_wide and step.keeps is None and not step.window_calls:
             yield f"{named} looks at several rows at once"
         for tree in trees_of(step):
             made_up = sorted({name for _, name in columns_of(tree)} & _ONLY_IN_RUNS)
