@@ -1,6 +1,8 @@
 """What all tests share: reproducible property tests, and golden files that change only on purpose."""
 
+import gc
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -124,6 +126,15 @@ _LONG = (
 def _turn(item: pytest.Item) -> int:
     path = item.nodeid.removeprefix("tests/")
     return next((turn for turn, start in enumerate(_LONG) if path.startswith(start)), len(_LONG))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What PySpark leaves open is collected with the last of the tests that use it, and is no fault of others."""
+    if item.get_closest_marker(SPARK) and (nextitem is None or not nextitem.get_closest_marker(SPARK)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 class _FilesInTurn(LoadScopeScheduling):

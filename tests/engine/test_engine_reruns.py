@@ -226,7 +226,7 @@ def test_what_depends_on_the_run_itself_is_computed(shop: Shop) -> None:
 
 def test_a_run_that_failed_gives_what_it_had_done(shop: Shop) -> None:
     steps = six_steps()
-    steps[4]["arguments"]["assignments"][0]["expression"] = "CAST(kind AS INTEGER)"
+    steps[4]["arguments"]["assignments"][0]["expression"] = "TO_INTEGER(kind)"
     broken = Workspace(edited(shop, steps).root).run("six", "2026-01")
     assert broken.status == "FAILED"
     edited(shop, six_steps())

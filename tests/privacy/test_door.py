@@ -50,17 +50,18 @@ JUDGED = {
 """The fields of answers that hold values of rows, or records that do: `privacy` looks at each of them."""
 
 WITHOUT_VALUES = {
-    "Appended": {"step", "expression", "source"},
+    "Appended": {"step", "expression", "source", "cut"},
+    "CutOff": {"run_id", "row_id", "column", "at"},
     "Contributor": {"row_id", "source"},
     "Decision": {"condition"},
     "Deleted": {"step", "selector", "resolved"},
     "Elsewhere": {"period", "source", "run_id", "reason"},
     "Explanation": {"run_id", "row_id", "column", "at", "trace_id", "project", "period"},
-    "Input": {"name"},
+    "Input": {"name", "cut"},
     "KeptRow": {"row_id", "rule"},
     "JoinedRow": {"alias", "dataset", "on", "source", "matches"},
     "LeftOut": {"selector", "resolved"},
-    "Loaded": {"source"},
+    "Loaded": {"source", "cut"},
     "NeverLoaded": {"read", "rules", "not_looked_into"},
     "NotWritten": {"outcome"},
     "Parents": {"count"},

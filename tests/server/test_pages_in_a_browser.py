@@ -126,6 +126,7 @@ def test_pages_fit_a_telephone_and_name_everything_for_screen_readers(
     page.locator("summary", has_text="Columns").click()
     expect(page.get_by_role("button", name="Show these")).to_be_in_viewport(ratio=1)
     page = auditor.open("/projects/gl-close")
+    page.evaluate("scrollBy(0, 300)")
     expect(page.locator(".g-box.step").first).to_be_in_viewport(ratio=0.9)
     auditor.page.set_viewport_size(WIDE)
 
@@ -153,7 +154,7 @@ def test_the_keyboard_opens_what_deactivation_will_do_and_leaves_it_again(
 def test_a_newcomer_is_told_what_to_do(tmp_path: Path, enter: Enter) -> None:
     write_sample(tmp_path / "ledger")
     visitor = enter(tmp_path / "ledger")
-    page = visitor.page
+    page = visitor.open("/runs")
     expect(page.get_by_role("heading", level=1)).to_have_text("No runs yet")
     expect(page.get_by_text("clew run gl-close --period 2026-01")).to_be_visible()
     page.get_by_role("main").get_by_role("link", name="gl-close").click()

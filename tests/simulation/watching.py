@@ -315,8 +315,11 @@ class Watch:
         found = [
             f"run {row['run_id']} is {row['status']}"
             for row in self._rows(
-                "SELECT run_id, status FROM runs WHERE wants_worker = 1"
-                " OR (status IN ('PENDING', 'APPROVED', 'RUNNING') AND approval_pending = 0)"
+                "SELECT run_id, status FROM runs WHERE (wants_worker = 1"
+                " OR (status IN ('PENDING', 'APPROVED', 'RUNNING') AND approval_pending = 0))"
+                # Whoever waits behind a run of the same period that waits for a person waits for that person, too.
+                " AND NOT (status IN ('PENDING', 'APPROVED') AND EXISTS (SELECT 1 FROM runs other"
+                " WHERE other.slot_held = runs.slot AND other.run_id <> runs.run_id AND other.status = 'PAUSED'))"
             )
         ]
         found += [

@@ -49,6 +49,7 @@ class RunView(RunFacts):
             "requested_by": request.requested_by,
             "parameters": request.values,
             "retry_of": request.retry_of,
+            **({"rerun_of": request.rerun.of} if request.rerun is not None else {}),
             "started_at": iso(self.snapshot.started_at),
             "completed_at": iso(self.snapshot.completed_at),
             "duration_ms": self.snapshot.total_duration_ms,
