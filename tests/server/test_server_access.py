@@ -38,8 +38,10 @@ BODIES = {
     "/api/v1/nodes/{node}/release": {"term": 1, "used_until_ms": 1},
     "/api/v1/runs": {"project": "gl-close", "period": "2026-01", "request_id": "access"},
     "/api/v1/runs/{run}/signals": {"signal": "PAUSE"},
+    "/api/v1/runs/{run}/rerun": {"request_id": "rerun"},
 }
 FORMS = {
+    "/runs/{run}/rerun": {"request_id": "rerun page"},
     "/projects/{project}/runs": {"period": "2026-01", "request_id": "access"},
     "/projects/{project}/activate": {"seen": "another file"},
     "/projects/{project}/deactivate": {"seen": "7"},

@@ -61,7 +61,8 @@ def test_many_plans_do_not_pile_up(served: Served, monkeypatch: pytest.MonkeyPat
 
 def test_a_project_is_compiled_once_while_its_files_stand(served: Served) -> None:
     files = served.workspace.files
-    assert served.workspace.plan("gl-close") is served.workspace.plan("gl-close") is files.plan("gl-close")
+    assert served.workspace.plan("gl-close") is served.workspace.plan("gl-close")
+    assert files.plan("gl-close") is files.plan("gl-close")
     file = files.root / "projects" / "gl-close.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace('"5290"', '"5291"'), encoding="utf-8")
     edited = served.read_files().plan("gl-close")

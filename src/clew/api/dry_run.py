@@ -17,10 +17,11 @@ from clew.definitions import CaptureWish, Environment
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.engine.executor import datasets_of
-from clew.engine.opening import ENGINE_CAPABILITIES, Inputs, SparkExecutors, period_of
+from clew.engine.opening import ENGINE_CAPABILITIES, Inputs, SparkExecutors
 from clew.engine.session import session_of
 from clew.plan import Plan, require_capabilities
 from clew.runs.environment import RunEnvironment
+from clew.runs.named_periods import period_of
 from clew.runs.signals import Role
 from clew.storage.committed import sources_of
 from clew.storage.parts import Part

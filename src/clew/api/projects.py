@@ -108,7 +108,9 @@ def is_modified(files: WorkspaceFiles, choice: ProjectChoice) -> bool:
 def plan_of_files(files: WorkspaceFiles, name: str) -> Plan:
     """The plan of the files as they are now, with the digest that a run of them has. Drafts run without resolvers."""
     plan = files.plan(name)
-    return frozen_plan(files, plan) if files.project(name).status is Status.ACTIVE else plan
+    if files.project(name).status is not Status.ACTIVE:
+        return plan
+    return files.kept_by_version(name, lambda: frozen_plan(files, plan))
 
 
 def frozen_plan(files: WorkspaceFiles, plan: Plan) -> Plan:

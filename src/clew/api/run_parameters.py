@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from clew.api.workspace_files import WorkspaceFiles
-from clew.engine.opening import period_of
 from clew.plan import Plan
 from clew.plan.binding import bound
 from clew.plan.planned_parameters import RunPeriod
+from clew.runs.named_periods import period_of
 from clew.runs.request import VALUES
 
 

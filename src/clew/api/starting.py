@@ -29,7 +29,7 @@ from clew.definitions import CaptureWish
 from clew.definitions.settings import BusSettings
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN, RUN_NOT_FOUND
-from clew.engine.opening import DRAFT, SparkExecutors, period_of
+from clew.engine.opening import DRAFT, SparkExecutors
 from clew.engine.session import leaving_active_session, session_of
 from clew.engine.types import SparkSession
 from clew.events.bodies import StepCompleted
@@ -43,6 +43,7 @@ from clew.runs.driver import DriverSettings, RunDriver
 from clew.runs.environment import RunEnvironment
 from clew.runs.executor import ExecutorFactory, StepExecutor
 from clew.runs.leases import Wait
+from clew.runs.named_periods import period_of
 from clew.runs.projector import Projector
 from clew.runs.request import RERUN, Rerun, RunFilter, RunRecord, RunRequest
 from clew.runs.reuse import EarlierRun

@@ -47,6 +47,7 @@ class WorkspaceFiles:
         self.asked_environment = environment
         """The name of the requested environment, if any."""
         self._plans = dict[str, "Plan"]()
+        self._kept = dict[str, "Plan"]()
         """The plans of projects requested so far; they cannot change, because the files do not."""
 
     @cached_property
@@ -142,6 +143,12 @@ class WorkspaceFiles:
         if project not in self._plans:
             self._plans[project] = plan_project(self.loaded, project)
         return self._plans[project]
+
+    def kept_by_version(self, project: str, made: Callable[[], "Plan"]) -> "Plan":
+        """The plan of a project as activation keeps it, which is made once."""
+        if project not in self._kept:
+            self._kept[project] = made()
+        return self._kept[project]
 
     def plan_of(self, project: Project) -> "Plan":
         """The plan of a project without a file. Raises UserError with everything that prevents it."""

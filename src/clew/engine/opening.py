@@ -10,7 +10,6 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.diagnostics.codes.project import DATASET_CONFLICT
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND
-from clew.diagnostics.codes.workspace import UNKNOWN_PERIOD
 from clew.engine.executor import SparkExecutor, SparkRun
 from clew.engine.loading import PinRequest, pin, pin_managed
 from clew.engine.loading.periods import periods_read
@@ -34,6 +33,7 @@ from clew.plan.resolution import ResolvedSource, resolve
 from clew.runs.clock import utc_now
 from clew.runs.datasets_now import require_period_of_its_own, require_registrable, resolved_now
 from clew.runs.environment import RunEnvironment
+from clew.runs.named_periods import period_of
 from clew.runs.registry import DatasetRegistry, DatasetVersion
 from clew.runs.request import RunRecord
 from clew.runs.reuse import EarlierRun
@@ -63,23 +63,6 @@ ENGINE_CAPABILITIES = frozenset(
 
 DRAFT = "draft"
 """The project version of a run that runs the file as it is, into the sandbox."""
-
-
-def period_of(workspace: WorkspaceDefinitions, identifier: str) -> Period:
-    """A period of the workspace's calendars. UserError with near names where there is none."""
-    period = workspace.periods.period(identifier)
-    if period is None:
-        raise UserError(UNKNOWN_PERIOD.anywhere(name=identifier, hint=_periods_there_are(workspace.periods.periods)))
-    return period
-
-
-def _periods_there_are(periods: Sequence[Period]) -> str | None:
-    """The first and last period of each level: a near name would often be of another year."""
-    levels = dict[str, list[str]]()
-    for each in sorted(periods, key=lambda period: period.start_date):
-        levels.setdefault(each.level, []).append(each.identifier)
-    spans = [f"{level}s {names[0]} to {names[-1]}" if len(names) > 1 else names[0] for level, names in levels.items()]
-    return f"the calendars have {', '.join(spans)}" if spans else None
 
 
 def unknown_run(run_id: str) -> EarlierRun:
