@@ -321,7 +321,7 @@ def test_a_live_run_keeps_moving_and_so_do_the_list_of_runs_and_what_is_kept_aft
         expect(runs.locator("tbody .status")).to_have_text("running")
         gate.opened.set()
         driving.join(60)
-        expect(runs.locator("tbody .status")).to_have_text("completed")
+        expect(runs.locator("tbody .status")).to_have_text("completed", timeout=60_000)
         expect(page.locator("h1 .status")).to_have_text("completed")
         kept = page.get_by_role("region", name="Captures and jobs")
         expect(kept).to_contain_text("queued")
