@@ -32,7 +32,7 @@ def rerun(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """Repeat a run for its project and period, and take over what is still the same.
+    """Repeat a run, and take over what is still the same.
 
     Runs the version of the project that is active now, on the inputs that the run has read. Whatever the same code has
     made from the same rows is taken over, by digests; the rest is computed, and outputs are written. `clew show` says
