@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -93,17 +94,20 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], Data, Data]:
 
 @contextmanager
 def written_pair(
-    case: tuple[dict[str, Any], dict[str, Any], Data, Data], styles: tuple[Style, Style]
+    case: tuple[dict[str, Any], dict[str, Any], Data, Data],
+    styles: tuple[Style, Style],
+    days: tuple[date, date] = (TODAY, TODAY),
 ) -> Iterator[Pair]:
-    """Both runs, written."""
+    """Both runs, written. `days` are what TODAY() means in them."""
     project, other, before, after = case
     with tempfile.TemporaryDirectory() as folder:
         found = list[Written]()
-        for run_id, definition, data, style in zip(RUNS, (project, other), (before, after), styles, strict=True):
+        both = zip(RUNS, (project, other), (before, after), styles, days, strict=True)
+        for run_id, definition, data, style, today in both:
             plan = compiled(Path(folder, f"workspace {run_id}"), definition)
             if plan is None:
                 reject()  # the random project makes no sense
-            recorded = interpreted(plan, data, TODAY)
+            recorded = interpreted(plan, data, today)
             writer = Writer(Path(folder, "storage"), recorded, style, run_id=run_id)
             trace = writer.write()
             found.append(Written(recorded, [trace.row_ids.row_id(each) for each in writer.ordinals], trace))

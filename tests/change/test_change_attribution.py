@@ -4,6 +4,7 @@ import copy
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -33,6 +34,23 @@ OUTPUT = {
 WHERES = [None, 'currency = "EUR"', "amount > 1", "total IS NULL AND k > 1", "flag"]
 
 
+GIVEN = {
+    "seq": 900,
+    "name": "given",
+    "type": "update",
+    "selector": "k > param.floor AND (day IS NULL OR day <= TODAY())",
+    "arguments": {"assignments": [{"column": "amount", "expression": "ROUND(amount * param.factor, 2)"}]},
+}
+DAYS = [TODAY, date(2026, 1, 10)]
+
+
+@st.composite
+def parameters(draw: st.DrawFn) -> dict[str, Any]:
+    """Defaults are what runs are given that say nothing else."""
+    types = {"floor": ("integer", [-1, 2]), "factor": ("decimal(6,2)", ["1.50", "2.00"])}
+    return {name: {"type": type_, "default": draw(st.sampled_from(pool))} for name, (type_, pool) in types.items()}
+
+
 @st.composite
 def _other_operations(draw: st.DrawFn, project: dict[str, Any]) -> dict[str, Any]:
     other, pool = copy.deepcopy(project), draw(projects(most_steps=4))["operations"]
@@ -57,7 +75,11 @@ def changes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], Data, Data
     """A project and another version of it, and tables whose rows have keys, before and after."""
     project = draw(projects(most_steps=4))
     other = draw(_other_operations(project)) if draw(st.booleans()) else copy.deepcopy(project)
+    uses_parameters = draw(st.booleans())
     for each in (project, other):
+        if uses_parameters:
+            each["parameters"] = draw(parameters())
+            each["operations"].append(copy.deepcopy(GIVEN))
         each["operations"].append(copy.deepcopy(OUTPUT))
     before, fresh = draw(tables(most_rows=6)), draw(tables(most_rows=6))
     for number, row in enumerate(before["main"]):
@@ -93,15 +115,15 @@ class Totals:
         self.folder, self.column, self.where, self.condition = folder, column, where, condition
         self.number = 0
 
-    def of(self, project: dict[str, Any], data: Data) -> Decimal:
+    def of(self, project: dict[str, Any], data: Data, today: date) -> Decimal:
         self.number += 1
         plan = compiled(self.folder / str(self.number), project)
         assert plan is not None
-        recorded = interpreted(plan, data, TODAY)
+        recorded = interpreted(plan, data, today)
         rows = [row for row in recorded.states[1000] if not row["_deleted"]]
         if self.condition is not None:
             judge = evaluator(self.condition)
-            rows = [row for row in rows if judge(Row({plan.input.table: row}, TODAY)) is True]
+            rows = [row for row in rows if judge(Row({plan.input.table: row}, today)) is True]
         values = [row[self.column] for row in rows]
         return sum((Decimal(value) for value in values if isinstance(value, int | Decimal)), Decimal(0))
 
@@ -130,6 +152,9 @@ def exchanged(case: Any, cause: BridgeCause) -> tuple[dict[str, Any], Data] | No
         }
     if cause.kind == "appended":
         return project, {**before, "extra": after["extra"]}
+    given = re.fullmatch(r"parameter (\w+) .* -> .*", cause.title)
+    if given is not None:
+        return {**project, "parameters": {**project["parameters"], given[1]: other["parameters"][given[1]]}}, before
     told = re.fullmatch(r'operation (\d+) "[^"]*" (added|removed|changed)(:.*)?', cause.title, flags=re.DOTALL)
     if told is None:
         return None
@@ -140,24 +165,31 @@ def exchanged(case: Any, cause: BridgeCause) -> tuple[dict[str, Any], Data] | No
 
 
 @settings(max_examples=20)
-@given(changes(), STYLES, STYLES, st.sampled_from(["amount", "k"]), st.sampled_from(WHERES))
+@given(changes(), STYLES, STYLES, st.sampled_from(["amount", "k"]), st.sampled_from(WHERES), st.sampled_from(DAYS))
 def test_causes_add_up_and_each_is_what_a_run_with_it_alone_gives(
-    tmp_path_factory: pytest.TempPathFactory, case: Any, one: Any, other: Any, column: str, where: str | None
+    tmp_path_factory: pytest.TempPathFactory,
+    case: Any,
+    one: Any,
+    other: Any,
+    column: str,
+    where: str | None,
+    today: date,
 ) -> None:
-    with written_pair(case, (one, other)) as pair:
+    with written_pair(case, (one, other), (TODAY, today)) as pair:
         columns = [{name for name, _ in each.trace.run.columns(1000)} for each in (pair.a, pair.b)]
         assume(where is None or "total" not in where or all("total" in each for each in columns))
         found = asked(pair, column=column, where=where)
         condition = None if where is None else pair.a.trace.condition(where, 1000)
         totals = Totals(tmp_path_factory.mktemp("oracle"), column, where, condition)
         project, second, before, after = case
-        first, last = totals.of(project, before), totals.of(second, after)
+        first, last = totals.of(project, before, TODAY), totals.of(second, after, today)
         assert (found.value_a, found.value_b) == (first, last)
         assert sum((cause.amount for cause in found.causes), Decimal(0)) == last - first
         for cause in found.causes:
-            mixture = exchanged(case, cause)
+            mixture = (project, before) if cause.kind == "today" else exchanged(case, cause)
             if mixture is not None:
-                assert cause.alone == totals.of(*mixture) - first, cause.title
+                day = today if cause.kind == "today" else TODAY
+                assert cause.alone == totals.of(*mixture, day) - first, cause.title
         sequential = asked(pair, column=column, where=where, mode="sequential")
         assert sum((cause.amount for cause in sequential.causes), Decimal(0)) == last - first
         if sequential.causes and len(found.causes) == 1:
@@ -185,6 +217,27 @@ def test_what_two_causes_do_together_is_shared_between_them(alone: list[int], to
     half = Fraction(together, 2)
     assert shapley_shares(4, worth) == [alone[0] + half, alone[1] + half, alone[2], alone[3]]
     assert sequential_shares(4, worth) == [alone[0], alone[1] + together, alone[2], alone[3]]
+
+
+def test_values_that_runs_are_given_are_causes_by_themselves() -> None:
+    """Three changes at once: a parameter, another one that nothing reads, and what TODAY() means."""
+    row = {**dict.fromkeys(("currency", "flag", "at", "share")), "_period": "2026-01", "amount": Decimal("2.00")}
+    rows = [{**row, "k": 1, "day": date(2026, 1, 5)}, {**row, "k": 2, "day": date(2026, 1, 20)}]
+    data: Data = {"main": rows, "dim": [], "extra": [], "finer": []}
+    given = [
+        {"floor": {"type": "integer", "default": 0}, "factor": {"type": "decimal(6,2)", "default": factor}}
+        | {"unused": {"type": "string", "default": factor}}
+        for factor in ("1.50", "2.00")
+    ]
+    plain: dict[str, Any] = {"id": "p", "name": "p", "version": 1, "status": "active", "input_dataset": "main"}
+    projects = [{**plain, "operations": [GIVEN, OUTPUT], "parameters": each} for each in given]
+    with written_pair((projects[0], projects[1], data, data), (Style(), Style()), (DAYS[1], TODAY)) as pair:
+        found = asked(pair, column="amount")
+    assert (found.value_a, found.value_b) == (Decimal("5.00"), Decimal("8.00"))
+    assert [(each.kind, each.title, each.amount, each.alone) for each in found.causes] == [
+        ("parameter", "parameter factor 1.50 -> 2.00", Decimal("1.50"), Decimal("1.00")),
+        ("today", "TODAY() 2026-01-10 -> 2026-01-31", Decimal("1.50"), Decimal("1.00")),
+    ]
 
 
 @contextmanager

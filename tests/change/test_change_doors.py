@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from clew.api.workspace import Workspace
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
-from tests.trace.interpreted_shop import CLOSE, Ran, interpreted_shop, ran_shop, step
+from tests.trace.interpreted_shop import CLOSE, Ran, interpreted_shop, output, ran_shop, setting, step
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +172,47 @@ def test_a_changed_operation_is_named_with_both_expressions(tmp_path: Path) -> N
     assert cause.title == (
         'operation 10 "Convert" changed: usd: ROUND(amount * r.rate, 2) -> ROUND(amount * r.rate + 1, 2)'
     )
+
+
+GIVEN = (
+    step(10, "Scale", "update", assignments=setting(usd='amount * IF(PERIOD_ID() = "2026-02", 2, param.factor)')),
+    output(30, "Publish", "given/{period}", columns=["id", "usd"]),
+)
+
+
+@pytest.fixture(scope="module")
+def given(ran: Ran) -> list[str]:
+    """Runs of a project that reads a parameter and asks for its period: January twice, and February."""
+    ran.shop.project("given", *GIVEN, parameters={"factor": {"type": "integer", "default": 3}})
+    with pytest.MonkeyPatch.context() as patch:
+        interpreted_shop(ran.shop.root, patch)
+        workspace = Workspace(ran.shop.root)
+        asked = [("2026-01", {}), ("2026-01", {"factor": 5}), ("2026-02", {})]
+        return [workspace.run("given", period, parameters=values).id for period, values in asked]
+
+
+def test_a_parameter_is_a_cause_of_its_own_and_no_change_of_code(ran: Ran, given: list[str], asked: Any) -> None:
+    code, found = asked("why-changed", given[0], given[1], "usd")
+    assert code == 0
+    assert (found["value_a"], found["value_b"]) == ("84.00", "140.00")
+    [cause] = found["causes"]
+    assert (cause["kind"], cause["title"]) == ("parameter", "parameter factor 3 -> 5")
+    assert (cause["amount"], cause["alone"], found["notes"]) == ("56.00", "56.00", [])
+
+
+def test_what_the_period_is_called_changes_with_the_period(ran: Ran, given: list[str], asked: Any) -> None:
+    """All rows are others, with the same amounts: their parts cancel, and the rest is what PERIOD_ID() says."""
+    _, found = asked("why-changed", given[0], given[2], "usd")
+    assert (found["value_a"], found["value_b"]) == ("84.00", "56.00")
+    causes = {cause["kind"]: cause for cause in found["causes"] if cause["kind"] != "input"}
+    assert causes.keys() == {"period"}
+    assert causes["period"]["title"] == "period 2026-01 -> 2026-02"
+    assert causes["period"]["details"] == ["PERIOD_ID() 2026-01 -> 2026-02"]
+    assert causes["period"]["alone"] == "-28.00"
+    assert sum(Decimal(cause["amount"]) for cause in found["causes"]) == -28
+    _, both = asked("why-changed", given[1], given[2], "usd")
+    assert {cause["kind"] for cause in both["causes"]} >= {"period", "input"}
+    assert sum(Decimal(cause["amount"]) for cause in both["causes"]) == 56 - 140
 
 
 def test_what_if_answers_alike_through_commands_and_python(ran: Ran, asked: Any) -> None:

@@ -35,10 +35,9 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     return edited(make_shop(tmp_path), STEPS)
 
 
-def edited(shop: Shop, steps: list[Any]) -> Shop:
-    return shop.write(
-        {"projects/close.yaml": {"id": "close", "status": "draft", "input_dataset": "orders", "operations": steps}}
-    )
+def edited(shop: Shop, steps: list[Any], **more: Any) -> Shop:
+    project = {"id": "close", "status": "draft", "input_dataset": "orders", "operations": steps, **more}
+    return shop.write({"projects/close.yaml": project})
 
 
 def with_another_end(shop: Shop) -> Shop:
@@ -179,6 +178,28 @@ def test_the_command_runs_again_and_says_what_it_took_over(shop: Shop, capsys: p
     assert document["rerun_of"] == first.id
     assert command(["rerun", "nothing", *at]) != 0
     assert "RunNotFound" in capsys.readouterr().err
+
+
+def test_a_parameter_with_another_value_is_the_reason_and_not_the_code(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limit = step(28, "Round", "update", "usd > param.limit", assignments=setting(whole="ROUND(usd, 0)"))
+    edited(shop, [*STEPS[:3], limit, OUT], parameters={"limit": {"type": "integer", "default": 3}})
+    first = full(shop)
+    at = ["--workspace", str(shop.root)]
+    assert command(["rerun", first.id, "--param", "limit=5", *at]) == 0
+    second = again(shop, Workspace(shop.root).runs(project="close")[0])
+    assert second.record.request.values == {"limit": "5"}
+    assert taken(second) == [10, 20, 25]
+    assert reasons(second) == {28: "it was given other values: parameter limit 3 -> 5"}
+    told = answers(second)
+    whole = answers(completed(Workspace(shop.root).run("close", "2026-01", parameters={"limit": 5})))
+    assert [told.pop("counts"), whole.pop("counts")]
+    assert told == whole
+    assert command(["rerun", first.id, "--param", "limit=many", *at]) == 1
+    assert "InvalidParameter" in capsys.readouterr().err
+    assert command(["rerun", first.id, "--param", "nothing=1", *at]) == 1
+    assert "UnknownParameter" in capsys.readouterr().err
 
 
 def test_the_same_request_is_the_same_run_and_another_is_refused(shop: Shop) -> None:

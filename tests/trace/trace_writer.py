@@ -86,7 +86,7 @@ class Writer:
             plan=self.recorded.plan,
             parts=tuple(self.parts),
             period=self.recorded.period,
-            today=TODAY,
+            today=self.recorded.first_day,
         )
 
     def _input(self, use: DatasetUse) -> None:

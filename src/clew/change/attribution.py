@@ -23,6 +23,7 @@ from clew.diagnostics.codes.changes import INVALID_COMPARISON, NOT_RECOMPUTABLE,
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.lang.typed import Value, columns_of
 from clew.lang.types import Kind, Type
+from clew.plan.binding import said_value
 from clew.privacy.eyes import ColumnEyes, RunEyes
 from clew.trace.reader import RunTrace
 
@@ -100,6 +101,7 @@ class _Attribution:
         material = Material.of(
             self.a.trace, self.b.trace, self.points, column=self.question.column, where=self.question.where
         )
+        self._note_what_is_not_separate(material)
         causes = self._causes(material)
         everything = frozenset(edit for cause in causes for edit in cause.edits)
         worth = {frozenset[Edit](): self._stored(0), everything: self._stored(1)}
@@ -203,14 +205,18 @@ class _Attribution:
             return coarse
         return list(_by_dataset(coarse))
 
+    def _note_what_is_not_separate(self, material: Material) -> None:
+        if material.steps.together is not None:
+            self.notes.append(material.steps.together)
+        if material.given.inseparable and self.a.trace.period != self.b.trace.period:
+            listed = ", ".join(material.given.inseparable)
+            self.notes.append(f"what {listed} says belongs to the operations, since only one of the runs asks for it")
+
     def _listed(self, material: Material, *, single_rows: bool) -> Iterator[_Cause]:
-        steps = material.steps
-        for group in steps.groups:
+        for group in material.steps.groups:
             if group:
                 title = group[0].told() if len(group) == 1 else f"{len(group)} operations"
                 yield _Cause("code", title, group, tuple(edit.told() for edit in group) if len(group) > 1 else ())
-        if steps.together is not None and steps.together not in self.notes:
-            self.notes.append(steps.together)
         name = self.a.trace.plan.input.name
         for kind in ("added", "removed", "changed"):
             found = tuple(edit for edit in material.loaded.edits if edit.kind == kind)
@@ -223,18 +229,22 @@ class _Attribution:
                     yield _Cause(kind, self._row_title(material, slot, edit), (edit,))
             elif edits:
                 yield _Cause(kind, f"{_rows(len(edits))} of {material.use_of(slot).name}", edits)
-        if self.a.trace.period != self.b.trace.period:
-            yield _Cause("period", f"period {self.a.trace.period} -> {self.b.trace.period}", (PERIOD,))
+        yield from (_Cause("parameter", edit.told(), (edit,)) for edit in material.given.parameters)
+        if self.a.trace.period != self.b.trace.period or material.given.period:
+            title = f"period {self.a.trace.period} -> {self.b.trace.period}"
+            yield _Cause("period", title, (PERIOD,), tuple(edit.told() for edit in material.given.period))
         if self.a.trace.today != self.b.trace.today and material.asks_for_today:
             yield _Cause("today", f"TODAY() {self.a.trace.today} -> {self.b.trace.today}", (TODAY,))
 
     def _row_title(self, material: Material, slot: str, edit: RowEdit) -> str:
         row = self._cause_row(material, edit, None)
-        name = ", ".join(_shown(value) for value in row.key.values())
+        name = ", ".join(said_value(value) for value in row.key.values())
         called = f"{material.use_of(slot).name} {name}".strip()
         if edit.kind != "changed":
             return f"{called} {edit.kind}"
-        changes = ", ".join(f"{each} {_shown(row.old.get(each))} -> {_shown(row.new.get(each))}" for each in row.new)
+        changes = ", ".join(
+            f"{each} {said_value(row.old.get(each))} -> {said_value(row.new.get(each))}" for each in row.new
+        )
         return f"{called} {changes}"
 
     def _told(self, material: Material, cause: _Cause, amount: Decimal, alone: Decimal) -> BridgeCause:
@@ -300,6 +310,7 @@ _KIND_NAMES = {
     "input": "input rows",
     "reference": "reference data",
     "appended": "appended data",
+    "parameter": "parameters",
     "period": "the period",
     "today": "the day",
 }
@@ -307,7 +318,3 @@ _KIND_NAMES = {
 
 def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count:,} rows"
-
-
-def _shown(value: Value) -> str:
-    return "NULL" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)

@@ -11,7 +11,7 @@ from clew.lang.typed import Value
 from clew.trace.json_values import json_value
 from clew.trace.results import Html, html_table
 
-CauseKind = Literal["code", "input", "reference", "appended", "period", "today"]
+CauseKind = Literal["code", "input", "reference", "appended", "parameter", "period", "today"]
 BridgeMode = Literal["shapley", "sequential"]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, localcontext
 
 from clew.change.bridge import CauseKind
+from clew.change.given import GivenEdit, GivenValues
 from clew.change.points import Point, conditions_at
 from clew.change.recomputing import OWN_PERIOD, Cells, Recipe, Recomputation, equality, trees_of
 from clew.change.row_edits import EditedRows, RowEdit, edited_rows
@@ -29,7 +30,7 @@ PERIOD, TODAY = "period", "today"
 _MOST_ROWS = 200_000
 """More rows are not calculated again in Python."""
 
-Edit = RowEdit | StepEdit | str
+Edit = RowEdit | StepEdit | GivenEdit | str
 """Something that can be exchanged. The period and the day are named."""
 
 
@@ -59,6 +60,8 @@ class Material:
     column: str
     where: str | None
     steps: EditedSteps
+    """With the values of the first run in their expressions, so that values are no changes of operations."""
+    given: GivenValues
     loaded: EditedRows
     uses: tuple[dict[str, DatasetUse], dict[str, DatasetUse]]
     """The datasets that steps of each run read beside the working dataset."""
@@ -68,7 +71,8 @@ class Material:
     @classmethod
     def of(cls, a: RunTrace, b: RunTrace, points: tuple[Point, Point], *, column: str, where: str | None) -> "Material":
         """The material of two runs, for a question about the sum of a column where a condition is true."""
-        traces, steps = (a, b), tuple(steps_until(trace, point) for trace, point in zip((a, b), points, strict=True))
+        traces, steps = (a, b), (steps_until(a, points[0]), steps_until(b, points[1]))
+        given = GivenValues.of(traces, steps)
         table = a.plan.input.table
         names = [[name for name, _ in trace.run.columns(0)] for trace in traces]
         columns = dict.fromkeys(
@@ -86,7 +90,7 @@ class Material:
         types = [dict(trace.run.columns(point.seq)) for trace, point in zip(traces, points, strict=True)]
         edited = edited_steps(
             steps[0],
-            steps[1],
+            given.placed(steps[1], ()),
             table=table,
             loaded=loaded,
             needed=frozenset(asked),
@@ -102,6 +106,7 @@ class Material:
             column=column,
             where=where,
             steps=edited,
+            given=given,
             loaded=edited_rows(LOADED, rows[0], rows[1], key),
             uses=uses,
             datasets={slot: _dataset_edits(traces, uses, slot, steps) for slot in dict.fromkeys([*uses[0], *uses[1]])},
@@ -134,7 +139,9 @@ class Material:
         trace = self.traces[1] if PERIOD in made else self.traces[0]
         today = (self.traces[1] if TODAY in made else self.traces[0]).today
         table = self.traces[0].plan.input.table
-        steps = self.steps.with_edits(frozenset(edit for edit in made if isinstance(edit, StepEdit)))
+        code = self.steps.with_edits(frozenset(edit for edit in made if isinstance(edit, StepEdit)))
+        given = [edit for edit in made if isinstance(edit, GivenEdit)]
+        steps = self.given.placed(code, [*given, *(self.given.period if PERIOD in made else ())])
         edits = frozenset(edit for edit in made if isinstance(edit, RowEdit))
         datasets = {
             use.key: rows

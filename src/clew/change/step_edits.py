@@ -9,6 +9,7 @@ from clew.change.points import counterpart
 from clew.change.recomputing import trees_of
 from clew.deferred import dataclass
 from clew.lang.typed import columns_of
+from clew.plan.binding import differently_given
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import OutputStep, Step
 from clew.plan.steps import Assignment, ChangingStepBase, CreatingStepBase
@@ -42,7 +43,8 @@ class StepEdit:
         name = f'operation {self.step.seq} "{self.step.name}"'
         if self.old is None or self.new is None:
             return f"{name} {self.kind}"
-        return f"{name} changed: {'; '.join(_differences(self.old, self.new)) or 'its definition'}"
+        told = [*_differences(self.old, self.new), *differently_given(self.old, self.new)]
+        return f"{name} changed: {'; '.join(told) or 'its definition'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from clew.deferred import dataclass
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
 from clew.events.values import CheckResult
+from clew.plan.binding import differently_given, given_values, with_values
 from clew.plan.datasets import DatasetUse
 from clew.plan.json_form import to_plain
 from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
@@ -157,7 +158,7 @@ class _Reuse:
 
     def _changed(self, old: Step, step: Step) -> str | None:
         if _essence(old, _NO_MATTER) != _essence(step, _NO_MATTER):
-            return "the operation was changed"
+            return _other_values(old, step) or "the operation was changed"
         columns = [
             [(column.name, column.type) for column in plan.columns_after(step.seq)]
             for plan in (self._earlier.plan, self._plan)
@@ -230,20 +231,28 @@ class _Reuse:
         """Without the steps whose checks the earlier run has not answered, and all that come after them."""
         first: int | None = None
         for seq, taken in sorted(self._parts.items()):
-            if first is None and not self._is_answered(taken):
+            unanswered = self._unanswered(taken) if first is None else None
+            if unanswered is not None:
                 first = seq
-                self._reasons |= dict.fromkeys(taken.seqs, "its checks were changed")
+                self._reasons |= dict.fromkeys(taken.seqs, self._why_asked_again(unanswered))
             elif first is not None:
                 self._reasons |= dict.fromkeys(taken.seqs, f"step {first} comes before it, and was computed")
         parts = {seq: taken for seq, taken in self._parts.items() if first is None or seq < first}
         return Reusable(parts, self._reasons)
 
-    def _is_answered(self, taken: TakenPart) -> bool:
-        return all(
-            answered(self._earlier, check, self._given) is not None
+    def _unanswered(self, taken: TakenPart) -> PlannedCheck | None:
+        """A check of a part that the earlier run has not answered."""
+        looked_at = (
+            check
             for check in self._plan.checks
             if check.at <= taken.seqs[-1] and check.quarantined_by is None and not check.of_dataset
         )
+        return next((check for check in looked_at if answered(self._earlier, check, self._given) is None), None)
+
+    def _why_asked_again(self, check: PlannedCheck) -> str:
+        old = next((each for each in self._earlier.plan.checks if (each.name, each.at) == (check.name, check.at)), None)
+        others = None if old is None else _other_values(old, check)
+        return f'its check "{check.name}": {others}' if others else "its checks were changed"
 
 
 def answered(earlier: EarlierRun, check: PlannedCheck, given: Circumstances) -> CheckResult | None:
@@ -266,6 +275,14 @@ def _cut(part: Part, seqs: Sequence[int]) -> Part:
 
 
 _TODAY = "TODAY()"
+
+
+def _other_values(old: object, new: object) -> str | None:
+    """What was given with other values, where that is all that differs between two parts of plans."""
+    if _essence(old, _NO_MATTER) != _essence(with_values(new, given_values(old)), _NO_MATTER):
+        return None
+    told = ", ".join(differently_given(old, new))
+    return f"it was given other values: {told}" if told else None
 
 
 def _words(plain: object) -> Iterator[str]:

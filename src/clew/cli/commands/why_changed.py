@@ -36,7 +36,8 @@ def why_changed(
     """Show why a value of a run is not what it was in another.
 
     Splits the difference into causes that add up to it exactly: operations that changed, rows of the input, reference
-    data, appended data, the period, and TODAY(). Every part is calculated from a mixture of both runs, without Spark.
+    data, appended data, parameters, the period, and TODAY(). Every part is calculated from a mixture of both runs,
+    without Spark.
     """
     session = context.ensure_object(Session)
     if output is not None and at is not None:

@@ -85,7 +85,7 @@ def why_changed(
         "shapley"
     ),
 ) -> Response:
-    """Causes that add up to the difference: operations, input rows, reference and appended data, period, TODAY()."""
+    """Causes that add up to the difference: operations, data, parameters, the period, TODAY()."""
     first, second = visit.workspace.find_run(run), visit.workspace.find_run(other)
     traces = [each.open_trace() for each in (first, second)]  # nothing to read and to record until both have ended
     asked = "" if where is None else f" where {traces[0].recorded(where)}"
