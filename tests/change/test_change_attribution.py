@@ -47,8 +47,10 @@ DAYS = [TODAY, date(2026, 1, 10)]
 @st.composite
 def parameters(draw: st.DrawFn) -> dict[str, Any]:
     """Defaults are what runs are given that say nothing else."""
-    types = {"floor": ("integer", [-1, 2]), "factor": ("decimal(6,2)", ["1.50", "2.00"])}
-    return {name: {"type": type_, "default": draw(st.sampled_from(pool))} for name, (type_, pool) in types.items()}
+    return {
+        "floor": {"type": "integer", "default": draw(st.sampled_from([-1, 2]))},
+        "factor": {"type": "decimal(6,2)", "default": draw(st.sampled_from(["1.50", "2.00"]))},
+    }
 
 
 @st.composite
@@ -63,6 +65,9 @@ def _other_operations(draw: st.DrawFn, project: dict[str, Any]) -> dict[str, Any
             found.append({**body, "seq": operation["seq"], "name": operation["name"]})
         elif fate != "removed":
             found.append(operation)
+    if len(found) > 1 and draw(st.integers(0, 2)) == 0:
+        one, two = draw(st.permutations(range(len(found))))[:2]
+        found[one]["seq"], found[two]["seq"] = found[two]["seq"], found[one]["seq"]
     if draw(st.booleans()):
         extra = copy.deepcopy(draw(st.sampled_from(pool)))
         seq = max((each["seq"] for each in project["operations"]), default=0) + 1
@@ -155,13 +160,15 @@ def exchanged(case: Any, cause: BridgeCause) -> tuple[dict[str, Any], Data] | No
     given = re.fullmatch(r"parameter (\w+) .* -> .*", cause.title)
     if given is not None:
         return {**project, "parameters": {**project["parameters"], given[1]: other["parameters"][given[1]]}}, before
-    told = re.fullmatch(r'operation (\d+) "[^"]*" (added|removed|changed)(:.*)?', cause.title, flags=re.DOTALL)
+    told = re.fullmatch(r'operation \d+ "([^"]*)" (added|removed|changed)(:.*)?', cause.title, flags=re.DOTALL)
     if told is None:
         return None
-    seq, what = int(told[1]), told[2]
-    kept = [each for each in project["operations"] if each["seq"] != seq]
-    swapped = [each for each in other["operations"] if each["seq"] == seq] if what != "removed" else []
-    return {**project, "operations": sorted(kept + swapped, key=lambda each: int(each["seq"]))}, before
+    mine, theirs = ({each["name"]: each for each in side["operations"]} for side in (project, other))
+    if told[2] == "removed":
+        del mine[told[1]]
+    else:
+        mine[told[1]] = {**theirs[told[1]], "seq": mine.get(told[1], theirs[told[1]])["seq"]}
+    return {**project, "operations": sorted(mine.values(), key=lambda each: int(each["seq"]))}, before
 
 
 @settings(max_examples=20)
@@ -187,9 +194,9 @@ def test_causes_add_up_and_each_is_what_a_run_with_it_alone_gives(
         assert sum((cause.amount for cause in found.causes), Decimal(0)) == last - first
         for cause in found.causes:
             mixture = (project, before) if cause.kind == "today" else exchanged(case, cause)
+            day = today if cause.kind == "today" else TODAY
             if mixture is not None:
-                day = today if cause.kind == "today" else TODAY
-                assert cause.alone == totals.of(*mixture, day) - first, cause.title
+                assert cause.alone == totals.of(mixture[0], mixture[1], day) - first, cause.title
         sequential = asked(pair, column=column, where=where, mode="sequential")
         assert sum((cause.amount for cause in sequential.causes), Decimal(0)) == last - first
         if sequential.causes and len(found.causes) == 1:
@@ -281,6 +288,43 @@ def test_wrong_questions_are_refused(question: dict[str, Any], code: str) -> Non
     with small_pair() as pair, pytest.raises(UserError) as refused:
         asked(pair, **question)
     assert [each.code for each in refused.value.diagnostics] == [code]
+
+
+def _update(seq: int, name: str, expression: str) -> dict[str, Any]:
+    assignments = [{"column": "amount", "expression": expression}]
+    return {"seq": seq, "name": name, "type": "update", "arguments": {"assignments": assignments}}
+
+
+def test_operations_in_another_order_are_named_apart_from_those_that_changed() -> None:
+    twice, plus = (1, "Twice", "amount * 2"), (2, "Plus", "amount + 1")
+    project: dict[str, Any] = {"id": "p", "name": "p", "version": 1, "status": "active", "input_dataset": "main"}
+    row = {**dict.fromkeys(("currency", "flag", "at", "share", "day")), "_period": "2026-01"}
+    data: Data = {"main": [{**row, "k": 1, "amount": Decimal("1.50")}], "dim": [], "extra": [], "finer": []}
+
+    def bridge(*operations: tuple[int, str, str]) -> ChangeBridge:
+        listed = [
+            [_update(*each) for each in side] + [OUTPUT]
+            for side in ((twice, plus, (3, "Less", "amount - 1")), operations)
+        ]
+        both = [{**project, "operations": each} for each in listed]
+        with written_pair((both[0], both[1], data, data), (Style(), Style())) as pair:
+            return asked(pair, column="amount")
+
+    moved = 'operation 2 "Twice" moved: first -> after "Plus"'
+    found = bridge((1, "Plus", "amount + 1"), (2, "Twice", "amount * 2"), (3, "Less", "amount - 1"))
+    assert [(each.title, each.amount) for each in found.causes] == [(moved, Decimal("1.00"))]
+    found = bridge((1, "Plus", "amount + 1"), (2, "Twice", "amount * 2"), (3, "Less", "amount - 2"))
+    assert found.notes == ()
+    assert {each.title: each.alone for each in found.causes} == {
+        moved: Decimal("1.00"),
+        'operation 3 "Less" changed: amount: amount - 1 -> amount - 2': Decimal("-1.00"),
+    }
+    found = bridge((1, "Plus", "amount + 2"), (2, "Twice", "amount * 3"), (3, "Less", "amount - 1"))
+    assert {each.title: each.alone for each in found.causes} == {
+        f"{moved}; amount: amount * 2 -> amount * 3": Decimal("3.50"),
+        'operation 1 "Plus" changed: amount: amount + 1 -> amount + 2': Decimal("1.00"),
+    }
+    assert sum(each.amount for each in found.causes) == found.difference == Decimal("6.50")
 
 
 def test_operations_that_need_each_other_are_one_cause() -> None:

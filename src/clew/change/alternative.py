@@ -4,13 +4,11 @@ The data are those that the run read. A plan that reads something else cannot be
 """
 
 import dataclasses
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from clew.change.points import counterpart
-from clew.change.step_edits import StepEdit, is_same_step
+from clew.change.step_edits import StepEdit, aligned, is_same_step, partners_of
 from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.changes import NOT_RECOMPUTABLE
@@ -48,7 +46,7 @@ def alternative_of(trace: RunTrace, plan: Plan) -> Alternative:
     uses = {use.key: _use_of_run(trace.plan, use) for use in plan.datasets_read[1:]}
     on_run = replace(plan, input=trace.plan.input, steps=tuple(_with_uses(step, uses) for step in plan.steps))
     done = [step for step in trace.plan.steps if trace.run.not_done.get(step.seq) is None]
-    return Alternative(on_run, tuple(_aligned(done, on_run.steps)))
+    return Alternative(on_run, tuple(aligned(done, on_run.steps, partners_of(done, on_run.steps), _is_same)))
 
 
 def _require_same_input(run: Plan, plan: Plan) -> None:
@@ -90,44 +88,11 @@ def _with_uses(value: Any, uses: Mapping[str, DatasetUse]) -> Any:  # noqa: ANN4
             return value
 
 
-def _aligned(old: Sequence[Step], new: Sequence[Step]) -> Iterator[Step | StepEdit]:
-    """Both in one order. A step that has moved past others is removed where it was and added where it is."""
-    partner, taken = dict[int, Step](), set[int]()
-    for step in old:
-        other = counterpart(step, [each for each in new if each.seq not in taken])
-        if other is not None:
-            partner[step.seq] = other
-            taken.add(other.seq)
-    paired = [step for step in old if step.seq in partner]
-    kept = {paired[place].seq for place in _longest_rising([new.index(partner[step.seq]) for step in paired])}
-    origin = {partner[seq].seq: seq for seq in kept}
-    waiting = list(old)
-    for step in new:
-        if step.seq not in origin:
-            yield StepEdit(None, step)
-            continue
-        while waiting[0].seq != origin[step.seq]:
-            yield StepEdit(waiting.pop(0), None)
-        before = waiting.pop(0)
-        yield before if is_same_step(before, step) and _columns(before) == _columns(step) else StepEdit(before, step)
-    yield from (StepEdit(step, None) for step in waiting)
+def _is_same(one: Step, other: Step) -> bool:
+    """Whether two steps do the same to rows, and write the same columns."""
+    return is_same_step(one, other) and _columns(one) == _columns(other)
 
 
 def _columns(step: Step) -> tuple[str, ...]:
     """The columns that an output writes."""
     return step.columns if isinstance(step, OutputStep) else ()
-
-
-def _longest_rising(numbers: Sequence[int]) -> list[int]:
-    """The places of a longest rising subsequence."""
-    tails, places, before = list[int](), list[int](), dict[int, int | None]()
-    for place, number in enumerate(numbers):
-        length = bisect_left(tails, number)
-        tails[length:] = [number, *tails[length + 1 :]]
-        places[length:] = [place, *places[length + 1 :]]
-        before[place] = places[length - 1] if length else None
-    found, last = list[int](), places[-1] if places else None
-    while last is not None:
-        found.append(last)
-        last = before[last]
-    return found[::-1]

@@ -214,9 +214,10 @@ class _Attribution:
 
     def _listed(self, material: Material, *, single_rows: bool) -> Iterator[_Cause]:
         for group in material.steps.groups:
-            if group:
-                title = group[0].told() if len(group) == 1 else f"{len(group)} operations"
-                yield _Cause("code", title, group, tuple(edit.told() for edit in group) if len(group) > 1 else ())
+            told = material.steps.told(group)
+            if told:
+                title = told[0] if len(told) == 1 else f"{len(told)} operations"
+                yield _Cause("code", title, group, told if len(told) > 1 else ())
         name = self.a.trace.plan.input.name
         for kind in ("added", "removed", "changed"):
             found = tuple(edit for edit in material.loaded.edits if edit.kind == kind)

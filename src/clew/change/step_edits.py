@@ -1,6 +1,7 @@
 """What differs between the steps of two plans, and the steps that there are where only some of it is changed."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Literal
@@ -48,6 +49,16 @@ class StepEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class StepMove:
+    """A step that both plans have in different places: removed from the one, added at the other."""
+
+    removed: StepEdit
+    added: StepEdit
+    told: str
+    """What moved where, and what else of it changed, in words."""
+
+
+@dataclass(frozen=True, slots=True)
 class EditedSteps:
     """The steps of two plans, merged into one order."""
 
@@ -56,13 +67,17 @@ class EditedSteps:
     """Edits that can be made by themselves; those that depend on each other are in one group."""
     together: str | None = None
     """Why edits are taken together."""
-    _swapped: tuple[tuple[Step, ...], tuple[Step, ...]] | None = None
-    """Both lists of steps, where they can only be exchanged as a whole."""
+    moves: tuple[StepMove, ...] = ()
+    """Steps that both plans have in different places."""
+
+    def told(self, group: Sequence[StepEdit]) -> tuple[str, ...]:
+        """What the edits of a group are, in words; a move is one."""
+        moves = {move.removed: move.told for move in self.moves}
+        later = {move.added for move in self.moves}
+        return tuple(moves.get(each) or each.told() for each in group if each not in later)
 
     def with_edits(self, made: frozenset[StepEdit]) -> tuple[Step, ...]:
         """The steps where only some of the edits are made."""
-        if self._swapped is not None:
-            return self._swapped[1] if made else self._swapped[0]
         found = list[Step]()
         for each in self.entries:
             step = each if not isinstance(each, StepEdit) else each.new if each in made else each.old
@@ -85,48 +100,94 @@ def edited_steps(
     `loaded` are the columns of their input, `needed` those that are asked about. Where columns have other types, all
     changes are taken together.
     """
-    partner = dict[int, Step]()
-    taken = set[int]()
-    for step in a:
-        free = [each for each in b if each.seq not in taken]
-        other = counterpart(step, free)
-        if other is not None:
-            partner[step.seq] = other
-            taken.add(other.seq)
-    entries = _merged(a, b, partner)
-    if entries is None:
-        partners = [(step, partner.get(step.seq)) for step in a]
-        edits = tuple(StepEdit(step, other) for step, other in partners if not is_same_step(step, other))
-        edits += tuple(StepEdit(None, step) for step in b if step.seq not in taken)
-        moved = edits or (StepEdit(a[-1], b[-1]),)
-        because = "operations were put into another order, so that their changes cannot be told apart"
-        return EditedSteps((), (moved,), because, (tuple(a), tuple(b)))
+    partner = partners_of(a, b)
+    entries = tuple(aligned(a, b, partner, is_same_step))
     edits = tuple(each for each in entries if isinstance(each, StepEdit))
-    found = EditedSteps(tuple(entries), _linked(edits, table, loaded))
-    if len(edits) > _MOST_APART or not same_types or not _all_work(found, table, loaded, needed):
+    moves = tuple(_moves(a, b, edits, partner))
+    units = _units(edits, moves)
+    found = EditedSteps(entries, _linked(units, table, loaded), moves=moves)
+    if len(units) > _MOST_APART or not same_types or not _all_work(found, table, loaded, needed):
         because = "changes of operations depend on each other, so that they are taken together"
-        return EditedSteps(tuple(entries), (edits,), because)
-    linked = any(len(group) > 1 for group in found.groups)
+        return replace(found, groups=(edits,), together=because)
+    linked = len(found.groups) < len(units)
     return replace(found, together="operations that need each other's columns are taken together") if linked else found
 
 
-def _merged(a: Sequence[Step], b: Sequence[Step], partner: dict[int, Step]) -> list[Step | StepEdit] | None:
-    """Both in one order; None if steps that both have are in another order."""
-    places = [b.index(partner[step.seq]) for step in a if step.seq in partner]
-    if places != sorted(places):
-        return None
-    found, waiting = list[Step | StepEdit](), list(a)
-    origin = {other.seq: step for step in a if (other := partner.get(step.seq)) is not None}
+def partners_of(a: Sequence[Step], b: Sequence[Step]) -> dict[int, Step]:
+    """The steps of the second plan that those of the first correspond to, by seq: of the same name, or else seq."""
+    found, taken = dict[int, Step](), set[int]()
+    for named in (True, False):
+        for step in a:
+            free = [each for each in b if each.seq not in taken and (not named or _called(each) == _called(step))]
+            other = counterpart(step, free) if step.seq not in found else None
+            if other is not None:
+                found[step.seq] = other
+                taken.add(other.seq)
+    return found
+
+
+def _called(step: Step) -> tuple[str, object]:
+    return step.name, step.path
+
+
+def aligned(
+    a: Sequence[Step], b: Sequence[Step], partner: Mapping[int, Step], is_same: Callable[[Step, Step], bool]
+) -> Iterator[Step | StepEdit]:
+    """Both in one order. A step that has moved past others is removed where it was and added where it is."""
+    paired = [step for step in a if step.seq in partner]
+    kept = {paired[place].seq for place in _longest_rising([b.index(partner[step.seq]) for step in paired])}
+    origin = {partner[seq].seq: seq for seq in kept}
+    waiting = list(a)
     for step in b:
-        old = origin.get(step.seq)
-        if old is None:
-            found.append(StepEdit(None, step))
+        if step.seq not in origin:
+            yield StepEdit(None, step)
             continue
-        while waiting[0] is not old:
-            found.append(StepEdit(waiting.pop(0), None))
-        waiting.pop(0)
-        found.append(step if is_same_step(old, step) else StepEdit(old, step))
-    return [*found, *(StepEdit(step, None) for step in waiting)]
+        while waiting[0].seq != origin[step.seq]:
+            yield StepEdit(waiting.pop(0), None)
+        before = waiting.pop(0)
+        yield before if is_same(before, step) else StepEdit(before, step)
+    yield from (StepEdit(step, None) for step in waiting)
+
+
+def _longest_rising(numbers: Sequence[int]) -> list[int]:
+    """The places of a longest rising subsequence."""
+    tails, places, before = list[int](), list[int](), dict[int, int | None]()
+    for place, number in enumerate(numbers):
+        length = bisect_left(tails, number)
+        tails[length:] = [number, *tails[length + 1 :]]
+        places[length:] = [place, *places[length + 1 :]]
+        before[place] = places[length - 1] if length else None
+    found, last = list[int](), places[-1] if places else None
+    while last is not None:
+        found.append(last)
+        last = before[last]
+    return found[::-1]
+
+
+def _moves(
+    a: Sequence[Step], b: Sequence[Step], edits: Sequence[StepEdit], partner: Mapping[int, Step]
+) -> Iterator[StepMove]:
+    added = {each.new.seq: each for each in edits if each.old is None and each.new is not None}
+    for removed in edits:
+        old = removed.old
+        if old is None or removed.new is not None or old.seq not in partner:
+            continue
+        new = partner[old.seq]
+        name = f'operation {new.seq} "{new.name}" moved: {_place(a, old)} -> {_place(b, new)}'
+        told = [*_differences(old, new), *differently_given(old, new)]
+        yield StepMove(removed, added[new.seq], "; ".join([name, *told]))
+
+
+def _place(steps: Sequence[Step], step: Step) -> str:
+    place = steps.index(step)
+    return f'after "{steps[place - 1].name}"' if place else "first"
+
+
+def _units(edits: Sequence[StepEdit], moves: Sequence[StepMove]) -> list[tuple[StepEdit, ...]]:
+    """Edits by themselves; both sides of a move together."""
+    moved = {move.removed: (move.removed, move.added) for move in moves}
+    later = {move.added for move in moves}
+    return [moved.get(each, (each,)) for each in edits if each not in later]
 
 
 def is_same_step(one: Step, other: Step | None) -> bool:
@@ -201,21 +262,23 @@ def _sets(step: Step | None) -> set[str]:
     return set() if step is None else set(step.columns_set)
 
 
-def _linked(edits: Sequence[StepEdit], table: str, loaded: frozenset[str]) -> tuple[tuple[StepEdit, ...], ...]:
+def _linked(
+    units: Sequence[tuple[StepEdit, ...]], table: str, loaded: frozenset[str]
+) -> tuple[tuple[StepEdit, ...], ...]:
     """Edits in groups: one that reads a column which another one brings, or takes away, is in its group."""
-    groups = [[edit] for edit in edits]
-    for one, other in combinations(edits, 2):
-        needs = any(
-            (
-                _reads(_version(reader, side), table)
-                & (_sets(_version(setter, side)) - _sets(_version(setter, 1 - side)))
-            )
-            - loaded
-            for reader, setter in ((one, other), (other, one))
+
+    def needs(reader: Sequence[StepEdit], setter: Sequence[StepEdit]) -> bool:
+        sets = [{name for edit in setter for name in _sets(_version(edit, side))} for side in (0, 1)]
+        return any(
+            _reads(_version(edit, side), table) & (sets[side] - sets[1 - side]) - loaded
+            for edit in reader
             for side in (0, 1)
         )
-        mine, theirs = (next(group for group in groups if each in group) for each in (one, other))
-        if needs and mine is not theirs:
+
+    groups = [list(unit) for unit in units]
+    for one, other in combinations(units, 2):
+        mine, theirs = (next(group for group in groups if unit[0] in group) for unit in (one, other))
+        if mine is not theirs and (needs(one, other) or needs(other, one)):
             mine += theirs
             groups.remove(theirs)
     return tuple(map(tuple, groups))
