@@ -17,7 +17,7 @@ from clew.definitions.privacy import RoleName, Sight
 from clew.definitions.settings import Environment
 from clew.diagnostics import UserError
 from tests.privacy.addresses import api_routes, page_routes, requests, values_of
-from tests.privacy.clinic import CANARIES, PERSONAL, PUBLIC, SECRET, Clinic, copied, leaked
+from tests.privacy.clinic import CANARIES, PERSONAL, PIN, PUBLIC, SECRET, Clinic, copied, leaked
 
 pytestmark = pytest.mark.slow
 
@@ -132,6 +132,19 @@ COMMANDS = [
     "what-if {care} --set 'patients: cost = cost + 1'",
     "what-if {care} --sensitivity cost --at 10",
     "plan care --against {care}",
+    "plan care --against {care} --markdown",
+    "what-if {care} --sensitivity payroll --at 80",
+    "what-if {care} --set 'visitors: spent = spent + 1'",
+    "test cut {care} --where 'cost = 102' --at 60",
+    "test cut {care} --where 'cost = 102' --at 60 --mask",
+    "test cut {care} --where 'name IS NOT NULL AND cost = 103' --at 60",
+    "test cut {care} --where 'payroll > 0 AND ward = \"QXPUB-ward-1\"' --at 80 --group",
+    "quarantine {care}",
+    "checks {care} --rows",
+    "reconcile {care}",
+    "verify {care} --deep",
+    "verify --all",
+    "audit --limit 500",
     "what-if {care} --set 'patients: cost = salary'",
     "what-if {care} --set 'wards: head = \"x\"' --at 80",
     "what-if {care} --drop 'patients where name IS NOT NULL' --at 80",
@@ -224,6 +237,17 @@ def test_no_object_in_python_holds_what_its_user_may_not_see(
             lambda: run.what_if(sets=['wards: head = "x"'], at=80),
             lambda: run.compare(names["failed"], at=10, sort="cost").to_csv(),
             lambda: run.why_not("cost > 0"),
+            lambda: run.impact("care"),
+            lambda: run.sensitivity("payroll", at=80),
+            lambda: run.cut_scenario("cost = 102", at=60),
+            lambda: run.cut_scenario("payroll > 0", at=80, group=True),
+            lambda: run.download("csv", at=60),
+            lambda: run.download("csv", at=60, where="name IS NOT NULL"),
+            run.reconcile,
+            run.checks,
+            run.quarantine_csv,
+            workspace.overview,
+            lambda: workspace.search("103"),
             run.to_json,
             lambda: run.postlude_jobs,
             run.events,
@@ -242,6 +266,34 @@ def test_no_object_in_python_holds_what_its_user_may_not_see(
             asked += 1
             assert leaked(told, *hidden) == [], asked
     assert asked == len(questions)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_search_tells_nobody_whether_a_value_that_they_may_not_see_exists(
+    workspaces: dict[str, Path], role: str
+) -> None:
+    hidden = unseen_by(role)
+    values = {"personal": (f"{PERSONAL}-name-2", "7340021.02"), "secret": (f"{SECRET}-ssn-2", f"{PIN}2")}
+    with clew.open(workspaces[role]) as workspace:
+        for name, existing in values.items():
+            for value in existing:
+                found, control = workspace.search(value), workspace.search(f"{value}9")
+                assert bool(found.hits) is (name not in hidden), value
+                assert control.hits == ()
+                if name in hidden:
+                    told = [str(each.to_json()).replace(each.text, "") for each in (found, control)]
+                    assert told[0] == told[1]
+
+
+def test_what_a_search_was_for_is_on_record_without_what_readers_of_the_record_may_not_see(
+    workspaces: dict[str, Path],
+) -> None:
+    name = f"{PERSONAL}-name-2"
+    with clew.open(workspaces["admin"]) as workspace:
+        assert workspace.search(name).hits
+        recorded = [str(each.to_json()) for each in workspace.operations.access_records(limit=50)]
+    assert any("_row_id" in each or "ward" in each for each in recorded)
+    assert leaked("".join(recorded), *unseen_by("auditor")) == []
 
 
 def _forms(answer: object) -> Iterator[str]:
