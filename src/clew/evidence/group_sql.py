@@ -1,8 +1,7 @@
 """Aggregations as SQL, where DuckDB certainly computes what the Python evaluator does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from clew.lang.functions import FUNCTIONS, AggregateFunction
 from clew.lang.typed import Apply, Expression
 from clew.lang.types import MAX_PRECISION, Kind
 from clew.trace.sql import Sql, sql_type
@@ -16,30 +15,33 @@ def aggregate_in_sql(call: Apply, value: Callable[[Expression], Sql | None]) -> 
 
     The query fails where a sum does not fit.
     """
-    if not isinstance(FUNCTIONS[call.function], AggregateFunction):
+    make = AGGREGATES_IN_SQL.get(call.function)
+    if make is None or isinstance(make, str):
         return None
-    if call.function == "COUNT_ALL":
-        return Sql("count(*)")
-    if len(call.arguments) != 1:
-        return None
+    if not call.arguments:
+        return make(call, Sql("*"))
     argument = value(call.arguments[0])
-    if argument is None:
-        return None
-    match call.function:
-        case "COUNT":
-            return "count(" + argument + ")"
-        case "COUNT_DISTINCT":
-            return "count(DISTINCT " + argument + ")"
-        case "MIN_AGG":
-            return "min(" + argument + ")"
-        case "MAX_AGG":
-            return "max(" + argument + ")"
-        case "SUM":
-            return "CAST(sum(" + argument + f") AS {sql_type(call.type)})"
-        case "AVG":
-            return _mean(call, argument)
-        case _:
-            return None
+    return None if argument is None else make(call, argument)
+
+
+def _counted(_call: Apply, argument: Sql) -> Sql | None:
+    return "count(" + argument + ")"
+
+
+def _counted_once(_call: Apply, argument: Sql) -> Sql | None:
+    return "count(DISTINCT " + argument + ")"
+
+
+def _least(_call: Apply, argument: Sql) -> Sql | None:
+    return "min(" + argument + ")"
+
+
+def _greatest(_call: Apply, argument: Sql) -> Sql | None:
+    return "max(" + argument + ")"
+
+
+def _sum(call: Apply, argument: Sql) -> Sql | None:
+    return "CAST(sum(" + argument + f") AS {sql_type(call.type)})"
 
 
 def _mean(call: Apply, argument: Sql) -> Sql | None:
@@ -55,3 +57,20 @@ def _mean(call: Apply, argument: Sql) -> Sql | None:
     unit = f"CAST({'0.' + '0' * (result.scale - 1) + '1' if result.scale else '1'} AS DECIMAL(38, {result.scale}))"
     number = "CAST(" + signed + f" AS DECIMAL({MAX_PRECISION}, 0))"
     return "CAST(" + number + " * " + unit + f" AS {sql_type(result)})"
+
+
+_ORDERED = "which of several rows counts is decided by the language's order of all values"
+
+AGGREGATES_IN_SQL: Mapping[str, Callable[[Apply, Sql], Sql | None] | str] = {
+    "COUNT_ALL": _counted,
+    "COUNT": _counted,
+    "COUNT_DISTINCT": _counted_once,
+    "MIN_AGG": _least,
+    "MAX_AGG": _greatest,
+    "SUM": _sum,
+    "AVG": _mean,
+    "VARIANCE": "DuckDB calculates it with doubles",
+    "PERCENTILE": "DuckDB interpolates with doubles",
+    **dict.fromkeys(("FIRST", "LAST", "STRING_AGG"), _ORDERED),
+}
+"""Each aggregate: how it is written in SQL, or why it is left to the evaluator."""
