@@ -237,6 +237,7 @@ def test_what_if_answers_alike_through_commands_and_python(ran: Ran, asked: Any)
         (["what-if", "JANUARY", "--drop", "orders where id = 999"], "InvalidSupposition", 2),
         (["what-if", "JANUARY", "--set", "orders: amount = currency"], "TypeMismatch", 1),
         (["what-if", "FAILED", "--set", "orders: amount = 1"], "StepOutOfRange", 3),
+        (["why-changed", "JANUARY", "FEBRUARY", "usd", "--where", '_row_id = "x"'], "NotRecomputable", 1),
     ],
 )
 def test_wrong_questions_about_causes_and_suppositions(

@@ -29,11 +29,13 @@ GL_CLOSE = ("run", "gl-close", "--period", "2026-01")
         (["--capture", "cleaned=full_raw", "--env", "prod"], 1, "CaptureNotAllowed"),
         (["--captures", "nowhere.yaml"], 1, "UnreadableFile"),
         (["--capture", "cleand", "--dry-run"], 3, "UnknownBreakpoint"),
+        (["--captures", "misspelt.yaml"], 1, "NoMatchingColumn"),
     ],
 )
 def test_what_is_not_allowed_is_refused_before_there_is_a_run(
     clew: Clew, sample: Path, engine: FakeEngine, arguments: list[str], code: int, error: str
 ) -> None:
+    (sample / "misspelt.yaml").write_text("captures: [{breakpoint: cleaned, exclude_columns: [ammount*]}]\n")
     answer = clew(*GL_CLOSE, *arguments, "--json", cwd=sample)
     assert (answer.code, answer.json["error"]["code"]) == (code, error)
     environment = ["--env", "prod"] if "prod" in arguments else []

@@ -12,7 +12,9 @@ from clew.api.state import State, open_state
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import STORE_UNAVAILABLE
 from clew.events import RunQueued, RunStarted
+from clew.runs.executor import StepContext
 from clew.runs.leases import Lease, Wait, WaitReason
+from clew.runs.signals import SignalType
 from tests.cli.cli_fake_engine import FakeEngine
 from tests.cli.conftest import Clew
 
@@ -115,6 +117,21 @@ def test_a_run_that_waits_can_be_cancelled(clew: Clew, sample: Path, engine: Fak
     assert (run.refreshed().status, engine.executed) == ("CANCELLED", [])
 
 
+def test_a_step_that_is_under_way_is_cancelled_with_its_run(clew: Clew, sample: Path, engine: FakeEngine) -> None:
+    def cancelled(context: StepContext) -> None:
+        with clew_package.open(sample) as workspace:
+            [run] = workspace.runs()
+            run.signal(SignalType.CANCEL)
+        assert context.cancel.wait(60)
+        context.cancel.check()
+
+    engine.during["20"] = cancelled
+    ended = clew("run", "gl-close", "--period", "2026-01", "--json", cwd=sample).json
+    assert ended["status"] == "CANCELLED"
+    [step] = [step for step in ended["steps"] if step["seq"] == 20]
+    assert step["error"]["code"] == "StepInterrupted"
+
+
 def test_a_run_that_a_worker_takes_while_it_waits_is_waited_for(sample: Path, engine: FakeEngine) -> None:
     set_queue(sample, "{max_running: 1}")
     workspace = clew_package.open(sample)
@@ -189,6 +206,7 @@ def test_the_attempts_of_a_delivery_are_a_setting(clew: Clew, sample: Path, engi
     letters = clew("dlq", "--json", cwd=sample).json["dead_letters"]
     assert letters[0]["run_id"] == run_id
     assert {letter["attempts"] for letter in letters} == {1}
+    assert all("audit" in letter["error"] for letter in letters)
 
 
 def test_the_limits_of_signals_are_a_setting(clew: Clew, sample: Path, engine: FakeEngine) -> None:

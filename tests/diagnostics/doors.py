@@ -145,6 +145,14 @@ WATCHED: Mapping[str, str] = {
     "WrongUsage": "cli/test_cli_plan.py::test_the_project_must_be_named",
     "UnwritableOutput": "trace/test_trace_commands.py::test_a_page_that_cannot_be_written_is_told_with_its_name",
     "InternalError": "cli/test_cli_entry.py::test_a_mistake_of_clew_itself_says_so_and_shows_no_traceback",
+    "TooSlow": "server/test_server_process.py::test_a_client_that_never_finishes_its_body_is_answered_and_cut_off",
+    "IncompleteTrace": "trace/test_trace_commands.py::test_a_run_that_failed_before_it_had_loaded_anything_says_so",
+    "NotRecomputable": "change/test_change_doors.py::test_wrong_questions_about_causes_and_suppositions[arguments7-NotRecomputable-1]",
+    "NoCommonKey": "diagnostics/test_codes_of_commands.py::test_captures_of_two_runs_without_a_key_in_common",
+    "NoMatchingColumn": "cli/test_cli_captures.py::test_what_is_not_allowed_is_refused_before_there_is_a_run[arguments5-1-NoMatchingColumn]",
+    "StoreRefusedValue": "diagnostics/test_codes_of_commands.py::test_a_number_that_is_longer_than_trace_ids",
+    "StepInterrupted": "cli/test_cli_queue.py::test_a_step_that_is_under_way_is_cancelled_with_its_run",
+    "DeliveryFailed": "cli/test_cli_queue.py::test_the_attempts_of_a_delivery_are_a_setting",
     "CommandLost": "integrations/test_clew_command.py::test_a_program_that_is_killed_may_be_tried_again",
 }
 """Tests that are watched while they run."""
@@ -208,53 +216,21 @@ WITHIN: Mapping[str, tuple[str, str]] = {
         "store/test_store_outage.py::test_a_write_to_a_full_disk_fails_cleanly_and_work_goes_on_when_there_is_room",
         "it takes a disk without room",
     ),
-    "StoreRefusedValue": (
-        "store/test_store_tracelink.py::test_a_batch_that_fails_leaves_nothing_behind",
-        "names and values are checked before they come to the store",
-    ),
     "TooLargeForHistory": (
         "store/test_store_events.py::test_a_batch_is_stored_as_a_whole_or_not_at_all",
         "events hold references and counts, whose sizes are limited before",
-    ),
-    "StepInterrupted": (
-        "runs/test_runs_signals.py::test_cancel_interrupts_a_running_step",
-        "it is the error of a step that was cancelled, which `clew show` shows",
     ),
     "InvalidSecretReference": (
         "runs/test_runs_secrets.py::test_anything_else_is_not_a_reference",
         "files with such a reference are refused when they are read",
     ),
-    "DeliveryFailed": (
-        "bus/test_outbox.py::test_an_address_that_does_not_answer_is_a_failed_delivery",
-        "it is the reason of a dead letter, which `clew dlq` shows",
-    ),
     "SparkUnavailable": (
         "engine/test_spark_work.py::test_a_spark_that_went_away_is_a_failure_for_now",
         "it takes a Spark that goes away; the step is tried again",
     ),
-    "IncompleteTrace": (
-        "trace/test_trace_bad_input.py::test_a_part_that_the_history_does_not_name_is_missed_by_name",
-        "a run names all its parts in the event that completes a step",
-    ),
     "TraceIntegrityError": (
         "trace/test_trace_bad_input.py::test_two_parts_that_created_the_same_rows_are_a_contradiction",
         "it takes two parts that contradict each other, which no run writes",
-    ),
-    "NotRecomputable": (
-        "change/test_change_impact.py::test_a_project_that_reads_what_the_run_did_not_is_refused",
-        "it takes a run of other datasets than its project reads",
-    ),
-    "NoMatchingColumn": (
-        "captures/test_capture_requests.py::test_a_pattern_that_matches_nothing_is_refused_with_a_near_name",
-        "a worker meets it when it makes a capture; the record of the capture shows it",
-    ),
-    "NoCommonKey": (
-        "captures/test_capture_statistics.py::test_without_a_key_two_runs_cannot_be_compared_until_one_is_named",
-        "it is the answer to a comparison of two captures without a key",
-    ),
-    "TooSlow": (
-        "server/test_server_process.py::test_a_client_that_never_finishes_its_body_is_answered_and_cut_off",
-        "the server answers on the socket; its test reads what comes there",
     ),
 }
 """Codes that no test meets at a door: a test of the package that raises it, and why."""

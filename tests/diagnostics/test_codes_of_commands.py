@@ -14,6 +14,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 import clew
+from clew.api.workspace import Workspace
+from clew.captures.manifests import Manifest
 from clew.captures.queue import CaptureRecord, CaptureStatus
 from clew.change.material import Edit, Material
 from clew.cli.main import run as command
@@ -109,35 +111,55 @@ def test_evidence_of_more_than_a_pack_holds(site: Path, ran: Ran, says: Says, mo
     assert "error EvidenceTooLarge: " in told
 
 
-def test_a_capture_that_was_changed(site: Path, ran: Ran) -> None:
-    folder = site / ".clew" / "storage" / "captures" / "c1"
+def kept_capture(workspace: Workspace, name: str, run_id: str) -> tuple[Path, Manifest]:
+    """A capture of two rows that is ready to be read."""
+    folder = workspace.root / ".clew" / "storage" / "captures" / name
     manifest = replace(
-        captured(folder, {"id": "integer"}, [[1], [2]], run_id=ran.january).manifest,
-        capture_id="c1",
-        folder=".clew/storage/captures/c1",
+        captured(folder, {"id": "integer"}, [[1], [2]], run_id=run_id).manifest,
+        capture_id=name,
+        folder=f".clew/storage/captures/{name}",
         expires_at=utc_now() + timedelta(days=1),
     )
     record = CaptureRecord(
-        capture_id="c1",
+        capture_id=name,
         kind="capture",
         slot="a",
         tenant_id="default",
-        run_id=ran.january,
+        run_id=run_id,
         request_id="r",
         breakpoint="close::main::a",
         seq=10,
         status=CaptureStatus.READY,
         request=None,
     )
+    with workspace._access.opened() as at:
+        at.state.captures.publish(record, manifest)
+    return folder, manifest
+
+
+def test_a_capture_that_was_changed(site: Path, ran: Ran) -> None:
     with clew.open(site) as workspace:
-        with workspace._access.opened() as at:
-            at.state.captures.publish(record, manifest)
+        folder, manifest = kept_capture(workspace, "c1", ran.january)
         assert workspace.capture("c1").to_arrow().num_rows == 2
         [file] = manifest.files
         (folder / file.path).write_bytes((folder / file.path).read_bytes() + b"\0")
         with pytest.raises(ClewError) as refused:
             workspace.capture("c1").to_arrow()
     assert refused.value.code == "CaptureDamaged"
+
+
+def test_captures_of_two_runs_without_a_key_in_common(site: Path, ran: Ran, says: Says) -> None:
+    with clew.open(site) as workspace:
+        kept_capture(workspace, "c1", ran.january)
+        kept_capture(workspace, "c2", ran.february)
+    assert "error NoCommonKey: the captures are of different runs" in says("capture", "diff", "c1", "c2")
+    assert 'not both captures have a column "ids"' in says("capture", "diff", "c1", "c2", "--key", "ids")
+
+
+def test_a_number_that_is_longer_than_trace_ids(site: Path) -> None:
+    with clew.open(site) as workspace, pytest.raises(ClewError) as refused:
+        workspace.lineage(1 << 64)
+    assert refused.value.code == "StoreRefusedValue"
 
 
 def test_a_method_that_an_address_does_not_have(site: Path) -> None:
