@@ -296,7 +296,48 @@ def test_a_total_hangs_on_the_rates_that_its_rows_looked_up(small: tuple[RunTrac
         (Decimal("1.515000"), Decimal(6)),
         (Decimal("1.010000"), Decimal(9)),
     ]
-    assert (found.tried, found.not_tried) == (3, 0)
+    assert (found.tried, found.not_tried, found.not_looked_up) == (2, 0, 1)
+
+
+def test_a_total_of_some_rows_hangs_on_what_these_have_looked_up(small: tuple[RunTrace, Plan]) -> None:
+    eyes = RunEyes(all_clear().policy, small[1], all_clear())
+    found = sensitivity(small[0], eyes, "amount", None, None, "k = 3 OR k = 5")
+    [effect] = found.effects
+    assert (effect.key["code"], effect.difference, effect.rows) == ("USD", Decimal("0.08"), 2)
+    assert (found.tried, found.not_looked_up) == (1, 2)
+    by_hand = supposed(*small, CompareQuestion(where="k = 3 OR k = 5"), sets=['dim where code = "USD": rate = 1.01'])
+    [amount] = [column for column in by_hand.columns if column.name == "amount"]
+    assert (by_hand.rows_before, by_hand.changed, amount.total_a, amount.total_b) == (
+        2,
+        2,
+        Decimal("8.00"),
+        Decimal("8.08"),
+    )
+
+
+def test_of_many_values_those_that_most_rows_have_looked_up_are_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the order of the dataset, the ones that count come last."""
+    plan = compiled(tmp_path / "w", PROJECT)
+    assert plan is not None
+    codes = [f"unused {number}" for number in range(5)] + ["USD", "EUR", "GBP"]
+    looked_up = ["EUR", "EUR", "EUR", "GBP", "GBP", "USD"]
+    rows = [
+        {"k": number, "amount": Decimal(10), "currency": code, "_period": "2026-01"}
+        for number, code in enumerate(looked_up)
+    ]
+    dim = [{"code": code, "rate": Decimal(1), "label": code} for code in codes]
+    data: Data = {"main": rows, "dim": dim, "extra": [], "finer": []}
+    trace = Writer(tmp_path / "s", interpreted(plan, data, TODAY), Style()).write()
+    monkeypatch.setattr("clew.change.sensitivity.MOST_VALUES", 2)
+    found = sensitivity(trace, RunEyes(all_clear().policy, plan, all_clear()), "amount", None, None)
+    assert [(each.key["code"], each.difference) for each in found.effects] == [
+        ("EUR", Decimal("0.30")),
+        ("GBP", Decimal("0.20")),
+    ]
+    assert (found.tried, found.not_tried, found.not_looked_up) == (2, 1, 5)
+    trace.close()
 
 
 @pytest.mark.parametrize("column", ["currency", "nothing", "flag"])

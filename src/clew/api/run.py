@@ -669,6 +669,7 @@ class Run:
         drops: Sequence[str] = (),
         expressions: Sequence[str] = (),
         parameters: Mapping[str, object] | None = None,
+        where: str | None = None,
         output: int | None = None,
         at: int | None = None,
         sort: str | None = None,
@@ -679,12 +680,12 @@ class Run:
 
         `sets` are texts like 'rates where currency = "EUR": rate = 1.1', `drops` like 'orders where id = 7', and
         `expressions` like '10.usd = amount * 2', for a column that an update sets. `parameters` are other values for
-        parameters of the project.
+        parameters of the project. With `where`, only rows count for which it is true, now or then.
         """
         from clew.api.run_changes import supposed
         from clew.change.comparing import CompareQuestion
 
-        question = CompareQuestion(output=output, at=at, sort=sort, limit=limit, offset=offset)
+        question = CompareQuestion(output=output, at=at, where=where, sort=sort, limit=limit, offset=offset)
         with self._access.opened() as here:
             found, asked = supposed(
                 here,
@@ -699,15 +700,17 @@ class Run:
             return found
 
     @budgeted
-    def sensitivity(self, column: str, *, output: int | None = None, at: int | None = None) -> "Sensitivity":
+    def sensitivity(
+        self, column: str, *, where: str | None = None, output: int | None = None, at: int | None = None
+    ) -> "Sensitivity":
         """Which rows of reference data the sum of a column hangs on most, at an output (by default the last) or a step.
 
-        Each number that was looked up is made one percent larger, one at a time. Nothing is stored.
+        Each number that rows of the sum have looked up is made one percent larger, one at a time. Nothing is stored.
         """
         from clew.api.run_changes import sensed
 
         with self._access.opened() as here:
-            found, asked = sensed(here, self.id, column, output=output, after=at)
+            found, asked = sensed(here, self.id, column, output=output, after=at, where=where)
             self._asked(asked, (column,), len(found.effects))
             return found
 

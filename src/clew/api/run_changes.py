@@ -33,8 +33,11 @@ def attributed(at: OpenedEnvironment, run: str, other: str, question: Attributio
     at.policy.require_rows()
     sides = [AttributionSide(trace, RunEyes.of(at.policy, trace.plan)) for trace in (at.trace(run), at.trace(other))]
     found = attribute(sides[0], sides[1], question)
-    where = "" if question.where is None else f" where {sides[0].eyes.working.recorded(question.where)}"
-    return found, f"why {question.column} changed{where}"
+    return found, f"why {question.column} changed{_asked_where(sides[0].eyes, question.where)}"
+
+
+def _asked_where(eyes: RunEyes, where: str | None) -> str:
+    return "" if where is None else f" where {eyes.working.recorded(where)}"
 
 
 def supposed(
@@ -56,17 +59,18 @@ def supposed(
     )
     told = "; ".join(recorded_supposition(trace.plan, eyes, text) for text in suppositions.texts)
     seen = (eyes.working, RunEyes.of(at.policy, suppositions.plan).working)
-    return what_if(trace, seen, suppositions, question), f"what if: {told}"
+    return what_if(trace, seen, suppositions, question), f"what if: {told}{_asked_where(eyes, question.where)}"
 
 
 def sensed(
-    at: OpenedEnvironment, run: str, column: str, *, output: int | None, after: int | None
+    at: OpenedEnvironment, run: str, column: str, *, output: int | None, after: int | None, where: str | None
 ) -> tuple[Sensitivity, str]:
     """Which reference data the sum of a column hangs on, and the question in words, for the record."""
     at.policy.require_rows()
     trace = at.trace(run)
-    found = sensitivity(trace, RunEyes.of(at.policy, trace.plan), column, output, after)
-    return found, f"what the total of {column} hangs on"
+    eyes = RunEyes.of(at.policy, trace.plan)
+    found = sensitivity(trace, eyes, column, output, after, where)
+    return found, f"what the total of {column} hangs on{_asked_where(eyes, where)}"
 
 
 def impacted(

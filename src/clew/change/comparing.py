@@ -377,9 +377,11 @@ class _SideTotals:
     amounts: dict[str, Amount]
 
 
-def totals_at(trace: RunTrace, point: Point, columns: Sequence[str]) -> tuple[int, dict[str, Amount]]:
+def totals_at(
+    trace: RunTrace, point: Point, columns: Sequence[str], where: str | None = None
+) -> tuple[int, dict[str, Amount]]:
     """How many rows there are at a point of a run, and the sums of columns with numbers."""
-    rows, working = rows_at(trace, point, None, columns), trace.working(point.seq)
+    rows, working = rows_at(trace, point, where, columns), trace.working(point.seq)
     found = _added_up(columns, working.types, rows, working.database)
     return found.rows, found.amounts
 

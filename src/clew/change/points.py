@@ -112,16 +112,29 @@ def conditions_at(trace: RunTrace, point: Point, where: str | None) -> list[Expr
 
 def rows_at(trace: RunTrace, point: Point, where: str | None, columns: Sequence[str]) -> "CountedRows":
     """The rows that count at a point, for queries."""
-    rows = trace.working(point.seq)
     conditions = conditions_at(trace, point, where)
+    return rows_where(trace, point.seq, conditions, columns, include_deleted=point.includes_deleted)
+
+
+def rows_where(
+    trace: RunTrace,
+    seq: int,
+    conditions: Sequence[Expression],
+    columns: Sequence[str],
+    *,
+    include_deleted: bool = False,
+) -> "CountedRows":
+    """The rows after a step for which all conditions are true, for queries."""
+    rows = trace.working(seq)
     translated = [rows.in_sql(each, trace.today) for each in conditions]
     known = [each for each in translated if each is not None]
-    live = [] if point.includes_deleted else [_LIVE]
+    live = [] if include_deleted else [_LIVE]
     if len(known) == len(conditions):
         also = sorted({name for each in conditions for _, name in columns_of(each)})
         return CountedRows(rows.relation(columns, joined(" AND ", [Sql("TRUE"), *live, *known]), also), {})
     ordinals = list[int]()
-    for ordinal in _matching(trace, point, conditions):
+    condition = combined(trace.plan.input.table, conditions, includes_deleted=include_deleted)
+    for ordinal in _matching(trace, seq, condition):
         budgets.hold(_BYTES_PER_ORDINAL)
         ordinals.append(ordinal)
     name = f"matching_{uuid4().hex}"
@@ -138,10 +151,9 @@ class CountedRows:
     tables: dict[str, "pa.Table"]
 
 
-def _matching(trace: RunTrace, point: Point, conditions: Sequence[Expression]) -> Iterator[int]:
-    """The rows for which all conditions are true, judged in Python. No condition sees a row that does not count."""
-    condition = combined(trace.plan.input.table, conditions, includes_deleted=point.includes_deleted)
-    for ordinal, _ in trace.working(point.seq).matching(condition, (), trace.see):
+def _matching(trace: RunTrace, seq: int, condition: Expression) -> Iterator[int]:
+    """The rows for which a condition is true, judged in Python. No part of it sees a row that does not count."""
+    for ordinal, _ in trace.working(seq).matching(condition, (), trace.see):
         yield ordinal
 
 

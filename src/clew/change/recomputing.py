@@ -173,6 +173,11 @@ def _by_what_they_read(
     return (PlannedExpression(selector.text, tree) if own else None), selector
 
 
+def before_joins(selector: PlannedExpression | None, table: str) -> PlannedExpression | None:
+    """What a selector says about the working dataset alone."""
+    return _by_what_they_read(selector, table)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class JoinLookup:
     """The rows of a joined dataset by the values that its condition compares for equality."""
@@ -197,6 +202,11 @@ class JoinLookup:
     def matches(self, seen: Row) -> bool:
         """Whether a row finds any."""
         return bool(self._candidates(seen, tuple(value(seen) for value in self.keys)))
+
+    def found(self, seen: Row) -> list[Cells]:
+        """The rows that a row finds."""
+        together = self._candidates(seen, tuple(value(seen) for value in self.keys))
+        return [dict(each.tables[self.join.alias]) for each in together]
 
     def _candidates(self, seen: Row, key: tuple[Value, ...]) -> list[Row]:
         return [

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 from clew.change.comparing import CompareQuestion
+from clew.change.lookups import times_looked_up
 from clew.change.points import Point, points_of
 from clew.change.suppositions import RowSupposition, Suppositions
 from clew.change.what_if import what_if
@@ -16,7 +17,7 @@ from clew.lang.typed import ColumnValue, Constant, Value, columns_of
 from clew.lang.types import Kind, Type
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse
-from clew.plan.steps import ChangingStepBase
+from clew.plan.steps import ChangingStepBase, Join
 from clew.privacy.eyes import RunEyes
 from clew.trace.json_values import json_value
 from clew.trace.reader import RunTrace
@@ -71,7 +72,10 @@ class Sensitivity:
     effects: tuple[ReferenceEffect, ...]
     tried: int
     not_tried: int
-    """Values that were left out because there are too many."""
+    """Values that were left out because there are too many: those that the fewest rows have looked up."""
+    not_looked_up: int = 0
+    """Values that no row that the total rests on has looked up. They were not tried either."""
+    where: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew what-if --sensitivity --json`."""
@@ -82,6 +86,8 @@ class Sensitivity:
             "effects": [each.to_json() for each in self.effects],
             "tried": self.tried,
             "not_tried": self.not_tried,
+            "not_looked_up": self.not_looked_up,
+            "where": self.where,
         }
 
 
@@ -92,20 +98,30 @@ class _ReferenceValue:
     column: str
     type: Type
     value: Decimal
+    looked_up: int | None
+    """By how many rows; None where that cannot be told."""
 
 
-def sensitivity(trace: RunTrace, eyes: RunEyes, column: str, output: int | None, at: int | None) -> Sensitivity:
-    """By how much the sum of a column moves if each number that its run has looked up were one percent larger."""
+def sensitivity(
+    trace: RunTrace, eyes: RunEyes, column: str, output: int | None, at: int | None, where: str | None = None
+) -> Sensitivity:
+    """By how much the sum of a column moves if each number that its rows have looked up were one percent larger.
+
+    With a condition, only rows for which it is true are added up.
+    """
     point, _ = points_of(trace, trace, output, at)
     types = dict(trace.run.columns(point.seq))
     eyes.working.require(column, "add up")
+    eyes.working.require_condition(where)
     numbers = [name for name in point.columns if name in types and types[name].kind in _EXACT]
     if column not in numbers:
         problem = f'"{column}" has no total that could move at step {point.seq}'
         hint = did_you_mean(column, numbers) or "integers and decimals have one"
         raise UserError(INVALID_COMPARISON.anywhere(problem=problem, hint=hint))
-    values = list(_looked_up(trace, eyes, point))
-    effects = [_effect(trace, eyes, each, column, output, at) for each in values[:MOST_VALUES]]
+    values = list(_read(trace, eyes, point, where))
+    wanted = sorted((each for each in values if each.looked_up != 0), key=lambda each: -(each.looked_up or 0))
+    question = CompareQuestion(output=output, at=at, where=where, limit=1)
+    effects = [_effect(trace, eyes, each, column, question) for each in wanted[:MOST_VALUES]]
     found = sorted((each for each in effects if each.difference), key=lambda each: -abs(each.difference))
     return Sensitivity(
         run_id=trace.run_id,
@@ -113,33 +129,50 @@ def sensitivity(trace: RunTrace, eyes: RunEyes, column: str, output: int | None,
         column=column,
         effects=tuple(found),
         tried=len(effects),
-        not_tried=len(values) - len(effects),
+        not_tried=len(wanted) - len(effects),
+        not_looked_up=len(values) - len(wanted),
+        where=where,
     )
 
 
-def _looked_up(trace: RunTrace, eyes: RunEyes, point: Point) -> Iterator[_ReferenceValue]:
+def _read(trace: RunTrace, eyes: RunEyes, point: Point, where: str | None) -> Iterator[_ReferenceValue]:
     """The numbers of joined datasets that expressions up to a point read, and that the caller may see."""
-    wanted = dict[str, tuple[DatasetUse, dict[str, Type]]]()
+    for use, joins in _joins(trace, point):
+        seen = eyes.dataset(use)
+        types = {each.name: each.type for each in use.columns if seen.is_clear(each.name)}
+        columns = sorted({name for _, _, names in joins for name in names} & types.keys())
+        rows = [dict(row.cells) for row in dataset_rows(trace, use, None, use.table)] if columns else []
+        times = [(names, times_looked_up(trace, point, where, step, join, rows)) for step, join, names in joins]
+        for number, cells in enumerate(rows):
+            for name in columns:
+                value = cells[name]
+                counts = [None if found is None else found[number] for names, found in times if name in names]
+                known = [count for count in counts if count is not None]
+                looked_up = sum(known) if len(known) == len(counts) else None
+                if isinstance(value, int | Decimal):
+                    yield _ReferenceValue(use, cells, name, types[name], Decimal(value), looked_up)
+
+
+_JoinsOfUse = tuple[DatasetUse, list[tuple[ChangingStepBase, Join, set[str]]]]
+
+
+def _joins(trace: RunTrace, point: Point) -> list[_JoinsOfUse]:
+    """Where datasets are joined up to a point, and the numbers of them that are read there."""
+    found = dict[str, _JoinsOfUse]()
     for step in trace.plan.steps:
         if step.seq > point.seq or not isinstance(step, ChangingStepBase):
             continue
         read = {pair for each in step.assigned for pair in columns_of(each.value.tree)}
         for join in step.lookups:
-            types = {each.name: each.type for each in join.dataset.columns}
-            named = {name: types[name] for alias, name in read if alias == join.alias and types[name].kind in _EXACT}
-            seen = eyes.dataset(join.dataset)
-            mine = wanted.setdefault(join.dataset.key, (join.dataset, {}))[1]
-            mine |= {name: type_ for name, type_ in named.items() if seen.is_clear(name)}
-    for use, columns in wanted.values():
-        for row in dataset_rows(trace, use, None, use.table) if columns else ():
-            for name, type_ in sorted(columns.items()):
-                value = row.cells[name]
-                if isinstance(value, int | Decimal):
-                    yield _ReferenceValue(use, dict(row.cells), name, type_, Decimal(value))
+            exact = {each.name for each in join.dataset.columns if each.type.kind in _EXACT}
+            named = {name for alias, name in read if alias == join.alias} & exact
+            if named:
+                found.setdefault(join.dataset.key, (join.dataset, []))[1].append((step, join, named))
+    return list(found.values())
 
 
 def _effect(
-    trace: RunTrace, eyes: RunEyes, each: _ReferenceValue, column: str, output: int | None, at: int | None
+    trace: RunTrace, eyes: RunEyes, each: _ReferenceValue, column: str, question: CompareQuestion
 ) -> ReferenceEffect:
     types = {item.name: item.type for item in each.use.columns if item.name not in SYSTEM_COLUMNS}
     same = all_of(
@@ -151,7 +184,6 @@ def _effect(
     value: Value = int(moved) if each.type.kind is Kind.INTEGER else moved
     rows = RowSupposition("", each.use.dataset_id, same, each.column, Constant(value, each.type))
     supposed = Suppositions((rows,), trace.plan, ())
-    question = CompareQuestion(output=output, at=at, limit=1)
     found = what_if(trace, (eyes.working,), supposed, question)
     [total] = [item for item in found.columns if item.name == column]
     seen = eyes.dataset(each.use)

@@ -108,6 +108,8 @@ def what_if(trace: RunTrace, eyes: Sequence[ColumnEyes], supposed: Suppositions,
 
     `eyes` are those of the caller, for the run and for whatever plan is supposed in place of its own.
     """
+    for each in eyes:
+        each.require_condition(question.where)
     other = alternative_of(trace, supposed.plan)
     point, _ = points_of(trace, trace, question.output, question.at)
     cone = Cone(trace, supposed)
@@ -163,13 +165,13 @@ def answer_at(cone: Cone, at: SupposedPoint, eyes: Sequence[ColumnEyes], questio
     _reach_others(cone, at)
     reached = [
         each
-        for each in _reached(trace, at, cone.rows, list(old_types))
+        for each in _reached(trace, at, cone.rows, list(old_types), question.where)
         if (each.old is None) != (each.new is None)
         or (each.old is not None and each.new is not None and any(_differs(each, name) for name in columns))
     ]
     keys = {name for names in trace.plan.input.names[:1] for name in names}
     summed = [name for name in numbers if name not in keys and name in old_types and name in point.columns]
-    rows, totals = totals_at(trace, point, summed)
+    rows, totals = totals_at(trace, point, summed, question.where)
     ordered = sorted(reached, key=lambda each: _size(each, question.sort)) if question.sort else reached
     last = None if question.limit is None else question.offset + question.limit
     gone = sum(each.new is None for each in reached)
@@ -207,12 +209,12 @@ def _reach_others(cone: Cone, at: SupposedPoint) -> None:
 
 
 def _reached(
-    trace: RunTrace, at: SupposedPoint, rows: Mapping[int, Cells | None], names: Sequence[str]
+    trace: RunTrace, at: SupposedPoint, rows: Mapping[int, Cells | None], names: Sequence[str], where: str | None
 ) -> list[_Reached]:
     """Rows of the cone as they are in the run and as they would be, as far as they count at the point."""
     table = trace.plan.input.table
     sides = [
-        (point.includes_deleted, [evaluator(each) for each in conditions_at(trace, point, None)])
+        (point.includes_deleted, [evaluator(each) for each in conditions_at(trace, point, where)])
         for point in (at.old, at.new)
     ]
 

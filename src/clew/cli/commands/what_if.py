@@ -26,6 +26,7 @@ from clew.diagnostics.codes.commands import WRONG_USAGE
 @option("--expression", "expressions", metavar="EXPR", multiple=True, help="SEQ.COLUMN = EXPRESSION, of an update.")
 @option("--parameter", "parameters", metavar="NAME=VALUE", multiple=True, help="Another value for a parameter.")
 @option("--sensitivity", metavar="COLUMN", help="Which reference data the total of this column hangs on most.")
+@option("--where", metavar="EXPR", help="Only rows for which this is true, now or then.")
 @option("--output", metavar="SEQ", type=WholeNumber(), help="What would differ in this output. Default: the last one.")
 @option("--at", metavar="SEQ", type=WholeNumber(), help="What would differ after this step instead.")
 @option("--sort", metavar="COLUMN", help="Largest differences of this column first.")
@@ -41,6 +42,7 @@ def what_if(
     expressions: tuple[str, ...],
     parameters: tuple[str, ...],
     sensitivity: str | None,
+    where: str | None,
     output: int | None,
     at: int | None,
     sort: str | None,
@@ -53,17 +55,19 @@ def what_if(
 
     Only rows that this reaches are evaluated again: those that look up a changed row, groups that hold changed rows,
     and what later steps make of them. Nothing is stored. Options may be repeated. With --sensitivity, each number
-    that the run has looked up is made one percent larger, one at a time.
+    that rows of the total have looked up is made one percent larger, one at a time.
     """
     session = context.ensure_object(Session)
     if output is not None and at is not None:
         raise UserError(WRONG_USAGE.anywhere(problem="--output and --at cannot be combined"))
+    if where is not None:
+        session.typed("<where>", where)
     if sensitivity is not None:
         if sets or drops or expressions or parameters or sort:
             problem = "--sensitivity supposes something of each reference row, and nothing else can be supposed with it"
             raise UserError(WRONG_USAGE.anywhere(problem=problem))
         with session.open(workspace, environment) as opened:
-            effects = opened.find_run(run).sensitivity(sensitivity, output=output, at=at)
+            effects = opened.find_run(run).sensitivity(sensitivity, where=where, output=output, at=at)
         if session.wants_json:
             write_json(effects.to_json())
         else:
@@ -78,6 +82,7 @@ def what_if(
             drops=drops,
             expressions=expressions,
             parameters=given_parameters(parameters, "--parameter"),
+            where=where,
             output=output,
             at=at,
             sort=sort,

@@ -197,5 +197,9 @@ def sensitivity_page(found: Sensitivity, limit: int) -> Group:
     parts += [Text(f"{more:,} more have an effect: --limit N", style="dim")] if more else []
     parts.append(Text(f"{found.tried:,} values tried", style="dim"))
     if found.not_tried:
-        parts.append(Text(f"{found.not_tried:,} values were not tried", style="dim"))
+        told = f"{found.not_tried:,} values that fewer rows have looked up were not tried"
+        parts.append(Text(told, style="dim"))
+    if found.not_looked_up:
+        told = f"{found.not_looked_up:,} values were looked up by no row that the total rests on"
+        parts.append(Text(told, style="dim"))
     return Group(*parts)

@@ -325,6 +325,8 @@ class SensitivityDocument(ApiDocument):
     effects: list[Json]
     tried: int
     not_tried: int
+    not_looked_up: int
+    where: str | None
 
 
 class LineageDocument(ApiDocument):
