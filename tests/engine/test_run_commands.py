@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import clew as clew_package
+from clew.api import starting
 from clew.cli.main import run
 from clew.sample import write_sample
 
@@ -53,6 +54,28 @@ def sample(tmp_path: Path) -> Path:
 
 def files_below(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_spark_starts_for_a_short_life_in_a_command_that_has_little_to_read(
+    clew: Callable[..., Answer], sample: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = list[str]()
+
+    def starting_as(name: str) -> Callable[..., SparkSession]:
+        def start(*_: object) -> SparkSession:
+            started.append(name)
+            return spark
+
+        return start
+
+    for name in ("session_of", "brief_session_of"):
+        monkeypatch.setattr(starting, name, starting_as(name))
+    assert clew("run", "gl-close", "--period", "2026-01", cwd=sample).code == 0
+    assert set(started) == {"brief_session_of"}
+    started.clear()
+    # What a program runs may be followed by more.
+    clew_package.open(sample).run("gl-close", period="2026-02")
+    assert set(started) == {"session_of"}
 
 
 def test_both_sample_projects_run_with_the_known_figures(clew: Callable[..., Answer], sample: Path) -> None:

@@ -55,10 +55,27 @@ def test_a_local_driver_collects_garbage_for_throughput_unless_a_collector_is_ch
         monkeypatch.delenv(variable, raising=False)
     assert ours in configuration(SessionSettings(config={options: "-Dx=1"}))[options]
     assert ours not in configuration(SessionSettings(config={options: "-XX:+UseZGC"}))[options]
-    assert ours not in configuration(SessionSettings(java_options="-XX:+UseSerialGC"))[options]
+    assert ours not in configuration(SessionSettings(is_brief=True))[options]
     assert ours not in configuration(SessionSettings(master="spark://example:7077"))[options]
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseG1GC -Xlog:gc")
     assert ours not in configuration(SessionSettings())[options]
+
+
+def test_a_local_driver_that_ends_soon_saves_preparations_for_long_work_unless_others_are_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options, collector, compilers = "spark.driver.extraJavaOptions", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel="
+    for variable in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
+        monkeypatch.delenv(variable, raising=False)
+    found = configuration(SessionSettings(is_brief=True, config={options: "-Dx=1"}))[options]
+    assert (found.count(collector), found.count(f"{compilers}1"), found.endswith(" -Dx=1")) == (1, 1, True)
+    found = configuration(SessionSettings(is_brief=True, config={options: f"-XX:+UseZGC {compilers}4"}))[options]
+    assert (collector in found, found.count(compilers), f"{compilers}1" in found) == (False, 1, False)
+    assert compilers not in configuration(SessionSettings())[options]
+    assert compilers not in configuration(SessionSettings(is_brief=True, master="spark://example:7077"))[options]
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:+UseG1GC")
+    found = configuration(SessionSettings(is_brief=True))[options]
+    assert (collector in found, f"{compilers}1" in found) == (False, True)
 
 
 def test_a_local_master_stays_on_this_machine_and_shuffles_little() -> None:

@@ -334,12 +334,14 @@ class Run:
         on_wait: "Callable[[Wait], None]" = lambda _wait: None,
         *,
         gives_way: bool = False,
+        ends_soon: bool = False,
     ) -> "Drive":
         """Drive it to its end in this process and pass each event to `watch`.
 
         It waits for a free place of the environment and for its start time; `on_wait` is told what it waits for. If
         another run of its project and period has started first, it is left to a worker; with `gives_way`, it is
-        cancelled, and UserError PeriodBusy is raised.
+        cancelled, and UserError PeriodBusy is raised. Where this process `ends_soon` after the run, and there is little
+        to read, Spark starts without preparing for long work.
 
         The first KeyboardInterrupt cancels the run cleanly; a second one is raised and leaves the run as it is.
         """
@@ -349,7 +351,7 @@ class Run:
         with self._access.opened() as at:
             policy = at.policy
             return drive_in_foreground(
-                starter_of(at),
+                starter_of(at, ends_soon=ends_soon),
                 self.id,
                 lambda event: watch(as_seen(policy, event)),
                 on_interrupt,
@@ -357,13 +359,16 @@ class Run:
                 gives_way=gives_way,
             )
 
-    def take_captures(self) -> None:
-        """After it has ended, write its captures and do its postlude jobs; in prod, leave them to a worker."""
+    def take_captures(self, *, ends_soon: bool = False) -> None:
+        """After it has ended, write its captures and do its postlude jobs; in prod, leave them to a worker.
+
+        `ends_soon` is as for `drive`.
+        """
         from clew.api.starting import starter_of
         from clew.captures.worker import CaptureWorker
 
         with self._access.opened() as at:
-            CaptureWorker(at.environment, at.state, starter_of(at).session).after_run(self.id)
+            CaptureWorker(at.environment, at.state, starter_of(at, ends_soon=ends_soon).session).after_run(self.id)
 
     def submit_rerun(
         self,

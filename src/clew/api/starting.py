@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from importlib.metadata import version as installed_version
 
 from clew.api.checkpoints import keep_checkpoint
+from clew.api.little_work import has_little_to_read
 from clew.api.opened_environment import OpenedEnvironment, Principal
 from clew.api.projects import plan_of_current_definitions, plan_to_run
 from clew.api.run_parameters import parameters_of_request, plan_for_run
@@ -30,7 +31,7 @@ from clew.definitions.settings import BusSettings
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN, RUN_NOT_FOUND
 from clew.engine.opening import DRAFT, SparkExecutors
-from clew.engine.session import leaving_active_session, session_of
+from clew.engine.session import brief_session_of, leaving_active_session, session_of
 from clew.engine.types import SparkSession
 from clew.events.bodies import StepCompleted
 from clew.events.envelope import NewEvent, StoredEvent
@@ -107,6 +108,8 @@ class RunStarter:
     """Who requests the run, if not the user of this process."""
     current: Callable[[], WorkspaceFiles] | None = None
     """Returns the current files, for a worker that runs while they are edited."""
+    ends_soon: bool = False
+    """Whether this process ends with the run that it drives."""
 
     def submit(
         self,
@@ -327,10 +330,12 @@ class RunStarter:
 
     def session(self) -> SparkSession:
         """The Spark session of this process, started on first use."""
-        return session_of(self.environment, self.files.loaded.workspace.datasources, self.state.secrets)
+        datasources = self.files.loaded.workspace.datasources
+        is_brief = self.ends_soon and has_little_to_read(self.environment, datasources)
+        return (brief_session_of if is_brief else session_of)(self.environment, datasources, self.state.secrets)
 
 
-def starter_of(at: OpenedEnvironment) -> RunStarter:
+def starter_of(at: OpenedEnvironment, *, ends_soon: bool = False) -> RunStarter:
     """Requests and drives runs for the principal. Raises UserError Forbidden for other tenants."""
     return RunStarter(
         at.files,
@@ -339,6 +344,7 @@ def starter_of(at: OpenedEnvironment) -> RunStarter:
         role=at.principal.role.value,
         requested_by=at.principal.name,
         current=at.source.current,
+        ends_soon=ends_soon,
     )
 
 

@@ -51,7 +51,7 @@ def _driven(workspace: Workspace, run: Run, session: Session, *, gives_way: bool
 def _take_captures(run: Run, session: Session) -> None:
     """Take the captures, after the result is final. If interrupted, a worker takes the rest."""
     try:
-        run.take_captures()
+        run.take_captures(ends_soon=True)
     except KeyboardInterrupt:
         sys.stderr.write(f"captures interrupted; `{session.command('worker')}` continues them\n")
 
@@ -77,6 +77,7 @@ def _drive(run: Run, session: Session, *, gives_way: bool) -> Drive:
                 ),
                 on_wait=lambda wait: watch.tell(_waiting_for(wait, session)) if watch is not None else None,
                 gives_way=gives_way,
+                ends_soon=True,
             )
     except KeyboardInterrupt:
         _leave_at_once(run, session)

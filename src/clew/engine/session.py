@@ -76,6 +76,9 @@ _OWN: MutableMapping[SparkSession, SparkSession] = WeakKeyDictionary()
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _THROUGHPUT = "-XX:+UseParallelGC"
 """Throughput matters more than the latency of the JVM: pauses may be longer."""
+_BRIEF_COLLECTOR = "-XX:+UseSerialGC"
+_COMPILERS = "-XX:TieredStopAtLevel"
+"""Without the second compiler of the JVM and threads that collect garbage: both pay only in long runs."""
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
@@ -88,8 +91,8 @@ class SessionSettings:
     config: Mapping[str, str] = field(default_factory=dict)
     jars: tuple[str, ...] = ()
     app_name: str = "clew"
-    java_options: str = ""
-    """For the JVM of a driver that is started here; those of the configuration come after them."""
+    is_brief: bool = False
+    """Whether a local driver that is started here does little and ends soon."""
     stores: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Hadoop's settings for object stores. Some values are credentials: they are never shown."""
 
@@ -207,9 +210,9 @@ def _cause(error: Exception) -> str:
 def configuration(settings: SessionSettings) -> dict[str, str]:
     """Everything that Spark is started with: our defaults, overridden by the settings."""
     log = files("clew.engine").joinpath("log4j2.properties")
-    given = (settings.java_options, settings.config.get(_JAVA_OPTIONS, ""))
-    collector = _collector(settings.master, *given)
-    options = " ".join(filter(None, (f"-Dlog4j2.configurationFile={log}", collector, *given)))
+    given = settings.config.get(_JAVA_OPTIONS, "")
+    work = _for_its_work(settings, given) if settings.master.startswith("local") else ""
+    options = " ".join(filter(None, (f"-Dlog4j2.configurationFile={log}", work, given)))
     local = _local_defaults(settings.master) if settings.master.startswith("local") else {}
     jars = {"spark.jars": ",".join(settings.jars)} if settings.jars else {}
     return {
@@ -224,11 +227,14 @@ def configuration(settings: SessionSettings) -> dict[str, str]:
     }
 
 
-def _collector(master: str, *given: str) -> str:
-    """Which garbage collector a local driver has, unless the settings choose one: the JVM does not start with two."""
-    chosen = (*given, *(os.environ.get(name, "") for name in _JAVA_VARIABLES))
-    is_free = master.startswith("local") and not any(_COLLECTOR.search(options) for options in chosen)
-    return _THROUGHPUT if is_free else ""
+def _for_its_work(settings: SessionSettings, given: str) -> str:
+    """The compilers and the garbage collector of a local driver, unless they are chosen: no JVM starts with two."""
+    chosen = " ".join((given, *(os.environ.get(name, "") for name in _JAVA_VARIABLES)))
+    collector = _BRIEF_COLLECTOR if settings.is_brief else _THROUGHPUT
+    options = ["" if _COLLECTOR.search(chosen) else collector]
+    if settings.is_brief and _COMPILERS not in chosen:
+        options.append(f"{_COMPILERS}=1")
+    return " ".join(filter(None, options))
 
 
 def _local_defaults(master: str) -> dict[str, str]:
@@ -275,10 +281,6 @@ _ABOUT_JAVA = ("WARNING", "Picked up ")
 """How lines begin in which Java talks about itself."""
 
 
-_SOON = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Without the second compiler of the JVM and threads that collect garbage: both pay only in long runs."""
-
-
 def session_of(
     environment: RunEnvironment, datasources: Sequence[Datasource] = (), secrets: SecretsResolver | None = None
 ) -> SparkSession:
@@ -290,9 +292,11 @@ def session_of(
     return spark_session(_settings(environment, datasources, secrets))
 
 
-def brief_session_of(environment: RunEnvironment) -> SparkSession:
-    """The same for a process that does many small things without any datasource, and ends."""
-    return spark_session(replace(_settings(environment, ()), java_options=_SOON))
+def brief_session_of(
+    environment: RunEnvironment, datasources: Sequence[Datasource] = (), secrets: SecretsResolver | None = None
+) -> SparkSession:
+    """The same for a process that does little, and ends."""
+    return spark_session(replace(_settings(environment, datasources, secrets), is_brief=True))
 
 
 def _settings(
