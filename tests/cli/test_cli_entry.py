@@ -1,5 +1,6 @@
 """The entry point: help, version, exit codes, and that users see no traceback unless they ask for one."""
 
+import errno
 import inspect
 import json
 import os
@@ -184,6 +185,30 @@ def test_a_mistake_of_clew_itself_says_so_and_shows_no_traceback(
     document = clew("check", "--json", cwd=sample)
     assert document.json["error"]["code"] == "InternalError"
     assert document.err == ""
+
+
+def test_a_disk_that_fails_is_no_bug(clew: Clew, sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "runs/a/part.json")
+
+    monkeypatch.setattr(Workspace, "check", fail)
+    answer = clew("check", cwd=sample)
+    assert answer.code == 1
+    assert answer.err.splitlines() == [
+        "error FileSystemFailed: cannot use runs/a/part.json: No space left on device",
+        "  free up space, or check the disk and the permissions there; then try again",
+    ]
+    assert clew("check", "--json", cwd=sample).json["error"]["code"] == "FileSystemFailed"
+
+
+def test_a_file_that_clew_itself_has_lost_is_a_mistake_of_clew(
+    clew: Clew, sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "runs/a/part.json")
+
+    monkeypatch.setattr(Workspace, "check", fail)
+    assert clew("check", cwd=sample).err.startswith("error InternalError: this is a bug in Clew: FileNotFoundError: ")
 
 
 def test_a_broken_promise_between_the_parts_is_a_mistake_of_clew_too(

@@ -144,6 +144,7 @@ WATCHED: Mapping[str, str] = {
     "ServerUnreachable": "server/test_server_tls.py::test_with_a_certificate_everything_goes_over_tls",
     "WrongUsage": "cli/test_cli_plan.py::test_the_project_must_be_named",
     "UnwritableOutput": "trace/test_trace_commands.py::test_a_page_that_cannot_be_written_is_told_with_its_name",
+    "FileSystemFailed": "cli/test_cli_entry.py::test_a_disk_that_fails_is_no_bug",
     "InternalError": "cli/test_cli_entry.py::test_a_mistake_of_clew_itself_says_so_and_shows_no_traceback",
     "TooSlow": "server/test_server_process.py::test_a_client_that_never_finishes_its_body_is_answered_and_cut_off",
     "IncompleteTrace": "trace/test_trace_commands.py::test_a_run_that_failed_before_it_had_loaded_anything_says_so",

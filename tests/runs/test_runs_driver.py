@@ -1,3 +1,5 @@
+import errno
+import os
 import threading
 from collections.abc import Sequence
 
@@ -136,6 +138,16 @@ def test_whatever_an_engine_raises_fails_the_step_and_not_the_worker(sqlite_stor
     assert error is not None
     assert error.message == "ZeroDivisionError: division by zero"
     assert here.executors.opened[0].closed
+
+
+def test_a_disk_that_is_full_fails_the_step_and_is_no_bug(sqlite_stores: RunStores) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "runs/run-1/part.json")
+    here = site(sqlite_stores, Moody(full))
+    assert here.drive() is RunStatus.FAILED
+    error = here.snapshot().error
+    assert error is not None
+    assert (error.code, error.category) == ("FileSystemFailed", FailureCategory.USER)
+    assert error.message == "cannot use runs/run-1/part.json: No space left on device"
 
 
 def test_an_engine_that_returns_too_little_is_found_out(sqlite_stores: RunStores) -> None:

@@ -12,6 +12,7 @@ from clew.diagnostics import ClewError, EngineBug, Nature, UserError
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.commands import INTERNAL_ERROR, UNWRITABLE_OUTPUT, WRONG_USAGE
 from clew.diagnostics.codes.workspace import INVALID_VALUE, UNREADABLE_FILE
+from clew.diagnostics.file_system import file_system_failed
 
 DONE, FAILED, WRONG, NOT_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -53,7 +54,8 @@ def _known(error: Exception) -> ClewError:
         case click.ClickException():
             return UserError(WRONG_USAGE.anywhere(problem=_as_sentence(error.format_message()), hint=_help_for(error)))
         case _:
-            return EngineBug(INTERNAL_ERROR.anywhere(problem=f"{type(error).__name__}: {error}".rstrip(": ")))
+            unforeseen = f"{type(error).__name__}: {error}".rstrip(": ")
+            return file_system_failed(error) or EngineBug(INTERNAL_ERROR.anywhere(problem=unforeseen))
 
 
 def _with_own_help(error: ClewError, session: Session) -> ClewError:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from clew.deferred import dataclass
 from clew.diagnostics import ClewError, EngineBug, TransientFailure, UserError
+from clew.diagnostics.file_system import file_system_failed
 
 LOAD_STEP = "load"
 """The step that pins everything that a run reads. The others have the seq of their operation as their id."""
@@ -157,6 +158,9 @@ def failure_of(error: ClewError) -> Failure:
 
 
 def failure_of_unknown(error: BaseException) -> Failure:
-    """The failure that any other exception represents: a bug in the engine."""
+    """The failure that any other exception represents: the machine's where it says so, else a bug in the engine."""
+    refused = file_system_failed(error)
+    if refused is not None:
+        return failure_of(refused)
     text = f"{type(error).__name__}: {error}"
     return Failure(code="EngineFailure", message=text[:_LONGEST_MESSAGE], category=FailureCategory.ENGINE)

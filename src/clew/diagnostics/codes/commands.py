@@ -15,6 +15,12 @@ UNWRITABLE_OUTPUT = Code(
     "Standard output cannot be written, for example because the disk is full.",
     "free up space, or redirect the output",
 )
+FILE_SYSTEM_FAILED = Code(
+    "FileSystemFailed",
+    "cannot use {place}: {reason}",
+    "The operating system refused to read or write something: a disk is full, fails, or can only be read.",
+    "free up space, or check the disk and the permissions there; then try again",
+)
 INTERNAL_ERROR = Code(
     "InternalError",
     "this is a bug in Clew: {problem}",
@@ -29,4 +35,4 @@ COMMAND_LOST = Code(
     "see why in the log of that machine; a negative code is the signal that ended it, and -9 is often a lack of memory",
 )
 
-COMMAND_CODES = (WRONG_USAGE, UNWRITABLE_OUTPUT, INTERNAL_ERROR, COMMAND_LOST)
+COMMAND_CODES = (WRONG_USAGE, UNWRITABLE_OUTPUT, FILE_SYSTEM_FAILED, INTERNAL_ERROR, COMMAND_LOST)
