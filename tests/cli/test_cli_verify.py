@@ -6,6 +6,7 @@ everything consistent that can be recomputed without the key.
 
 import hashlib
 import json
+import os
 import shutil
 import sqlite3
 import threading
@@ -368,6 +369,27 @@ def test_a_forged_file_is_refused_when_it_is_read_and_raises_an_alert(
     assert path.name in alert["details"]["file"]
     assert site.rows("SELECT sink FROM outbox") == [("audit",)]  # the next process that delivers events sends it
     assert {each["subject"] for each in verify("--all").json["findings"]} == {f"run {site.ran.january}"}
+
+
+def test_a_checkpoint_that_did_not_fit_on_the_disk_leaves_nothing_behind(
+    site: Site, verify: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, write = site.root / ".clew" / "checkpoints" / "dev.jsonl", os.write
+    before, waits = kept.read_bytes(), iter([False, True, False, True])
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            del timeout
+            return next(waits)
+
+    with clew.open(site.root) as workspace, workspace._access.opened() as at:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: len(data) // 2]))
+            keep_checkpoints(at.environment, at.state.ledger, Stop())
+        assert kept.read_bytes() == before
+        keep_checkpoints(at.environment, at.state.ledger, Stop())
+    assert len(kept.read_bytes().splitlines()) == len(before.splitlines()) + 1
+    assert verify("--all").code == 0
 
 
 def test_checkpoints_go_to_the_event_buses_and_are_kept_at_intervals(

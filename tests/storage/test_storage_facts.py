@@ -30,8 +30,6 @@ NO_STORAGE = {
 """What has such texts for other reasons."""
 OUTSIDE_THE_ROOT = {
     "api/checkpoint_delivery.py": "how far buses have got with them",
-    "api/checkpoints.py": "checkpoints lie outside of what they vouch for",
-    "bus/file.py": "a file of the user's",
     "engine/output/places.py": "outputs lie where users want them",
     "runs/seal_keys.py": "the key is no data",
     "sample/__init__.py": "a new workspace",

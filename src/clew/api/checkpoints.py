@@ -7,7 +7,6 @@ A ledger that was shortened, or replaced by an older copy, holds in itself. It d
 
 import json
 import logging
-import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,6 +24,7 @@ from clew.events.meanings import meaning_of
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.seal_keys import seal_key
+from clew.storage.whole_lines import append_line
 from clew.store.ledger import SqlLedgerReader
 
 _log = logging.getLogger(__name__)
@@ -101,14 +101,9 @@ def _checkpoint(entry: LedgerEntry, key: SealKey, at: datetime, occasion: str) -
 
 
 def _write(path: Path, checkpoint: Checkpoint) -> None:
-    """One line in one write, so that lines of several processes do not mix."""
+    """One line, which only the owner may read."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-    try:
-        os.write(descriptor, f"{canonical_json(_document(checkpoint))}\n".encode())
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    append_line(path, canonical_json(_document(checkpoint)).encode(), mode=0o600)
 
 
 def kept_checkpoints(path: Path) -> Iterator[Checkpoint | str]:

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from clew.bus.file import append_line
 from clew.bus.http import NotTaken, http_address, post
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import DELIVERY_FAILED
 from clew.plan import Plan
 from clew.runs.request import RunRecord
 from clew.runs.stores import OutboxEntry
+from clew.storage.whole_lines import append_line
 
 
 class LineageTarget(Protocol):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from clew.deferred import dataclass
 from clew.storage.layout import temporary_name
 from clew.storage.root import StorageKey, StoredFile
+from clew.storage.whole_lines import append_line
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -124,12 +125,7 @@ class LocalStorage:
 
     def add_line(self, key: StorageKey, line: str) -> None:
         """Add a line to a log, and return when it is on the disk."""
-        path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            file.write(f"{line}\n".encode())
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self._path(key), line.encode())
 
     def lines(self, key: StorageKey) -> Sequence[str]:
         """The lines of a log, oldest first."""
