@@ -4,7 +4,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,13 @@ from clew.api.starting import RunStarter
 from clew.api.state import open_state
 from clew.cli.main import run
 from clew.cli.views.progress import LiveWatch
-from clew.diagnostics import UserError
+from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.engine import JAVA_MISSING, JOIN_NOT_UNIQUE
+from clew.diagnostics.codes.runs import STORE_UNAVAILABLE
+from clew.events.envelope import StoredEvent
 from clew.runs.executor import StepContext
 from clew.runs.signals import SignalType
+from clew.store.events import SqlEventReader
 from tests.cli.cli_fake_engine import FakeEngine
 from tests.cli.conftest import Clew
 
@@ -42,6 +46,63 @@ def tell(sample: Path, type_: SignalType) -> Callable[[object], None]:
             send_signal(state, environment, run.id, type_)
 
     return send
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The state store does not answer the thread that shows the progress, this often."""
+    left, asked = [0], SqlEventReader.events
+
+    def events(
+        self: SqlEventReader, run_id: str, *, after: int = 0, limit: int | None = None
+    ) -> tuple[StoredEvent, ...]:
+        if threading.current_thread() is threading.main_thread() and left[0] > 0:
+            left[0] -= 1
+            raise TransientFailure(STORE_UNAVAILABLE.anywhere(reason="disk I/O error"))
+        return asked(self, run_id, after=after, limit=limit)
+
+    monkeypatch.setattr(SqlEventReader, "events", events)
+    yield left
+    assert left == [0]
+
+
+def test_a_store_that_is_away_for_a_moment_ends_no_run_that_is_watched(
+    clew: Clew, sample: Path, engine: FakeEngine, away: list[int]
+) -> None:
+    engine.during["10"] = lambda _context: away.__setitem__(0, 2)
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert (answer.code, answer.err) == (0, "")
+    assert [line.split()[0] for line in answer.out.splitlines()[1 : len(STEPS) + 1]] == STEPS
+
+
+def test_the_last_events_are_waited_for(clew: Clew, sample: Path, engine: FakeEngine, away: list[int]) -> None:
+    engine.on_close = lambda: away.__setitem__(0, 3)
+    answer = clew("run", "gl-close", "--period", "2026-01", cwd=sample)
+    assert (answer.code, answer.err) == (0, "")
+    assert [line.split()[0] for line in answer.out.splitlines()[1 : len(STEPS) + 1]] == STEPS
+
+
+def test_who_fails_to_watch_leaves_no_run_behind_that_goes_on_unseen(sample: Path, engine: FakeEngine) -> None:
+    has_failed = threading.Event()
+
+    def watch(event: StoredEvent) -> None:
+        if event.step_id == "5":
+            has_failed.set()
+            raise ZeroDivisionError("not shown")
+
+    def waits(_context: object) -> None:
+        assert has_failed.wait(60)
+
+    engine.during["9"] = waits
+    with clew_package.open(sample) as workspace:
+        run = workspace.submit("gl-close", "2026-01", request_id="watched")
+        with pytest.raises(ZeroDivisionError, match="not shown"):
+            run.drive(watch)
+        assert all(not thread.name.startswith("drive ") for thread in threading.enumerate())
+        assert workspace.operations.activity().leases == ()
+        run.refreshed().drive()
+        assert run.refreshed().status == "COMPLETED"
+    assert engine.executed == STEPS
 
 
 def test_a_run_says_what_each_step_did(clew: Clew, sample: Path, engine: FakeEngine) -> None:

@@ -4,6 +4,7 @@ A run that is driven in this process can be watched; Ctrl-C cancels it.
 """
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -28,7 +29,7 @@ from clew.captures.tickets import TicketOffice
 from clew.deferred import dataclass
 from clew.definitions import CaptureWish
 from clew.definitions.settings import BusSettings
-from clew.diagnostics import ClewError, UserError
+from clew.diagnostics import ClewError, TransientFailure, UserError
 from clew.diagnostics.codes.runs import PERIOD_BUSY, REQUEST_ID_TAKEN, RUN_NOT_FOUND
 from clew.engine.opening import DRAFT, SparkExecutors
 from clew.engine.session import brief_session_of, leaving_active_session, session_of
@@ -389,30 +390,35 @@ def drive_in_foreground(
     cancelled, and PeriodBusy is raised.
 
     The first KeyboardInterrupt sends CANCEL and waits for the run to end cleanly; a second one is raised and leaves the
-    run as it is: another worker continues it after its lease expires.
+    run as it is: another worker continues it after its lease expires. Any other error in this thread, such as one of
+    `watch`, returns the run to the queue at its next step, and is raised then.
     """
-    drive = Drive()
+    drive, stop = Drive(), threading.Event()
     seen = starter.state.stores.catalog.run(run_id).last_seq
     thread = threading.Thread(
-        target=_drive, args=(starter, run_id, drive, on_wait), name=f"drive {run_id}", daemon=True
+        target=_drive, args=(starter, run_id, drive, stop, on_wait), name=f"drive {run_id}", daemon=True
     )
     thread.start()
-    while True:
+    looked_last = False
+    while not looked_last:
         try:
-            is_over = drive.over.is_set()
-            for event in starter.state.stores.reader.events(run_id, after=seen):
+            looked_last = drive.over.is_set()
+            for event in _further_events(starter, run_id, seen, drive):
                 seen = event.run_seq
                 watch(event)
-            if is_over:
-                break
             # Not Thread.join: if interrupted, some versions of Python consider the thread finished.
             drive.over.wait(_POLL_S)
         except KeyboardInterrupt:
             if drive.was_interrupted:
                 raise
             drive.was_interrupted = True
+            looked_last = False
             on_interrupt()
             send_signal(starter.state, starter.environment, run_id, SignalType.CANCEL, reason="interrupted by Ctrl-C")
+        except BaseException:
+            stop.set()
+            drive.over.wait()
+            raise
     if drive.error is not None:
         raise drive.error
     if gives_way and drive.status is not None:
@@ -420,9 +426,30 @@ def drive_in_foreground(
     return drive
 
 
-def _drive(starter: RunStarter, run_id: str, drive: Drive, on_wait: Callable[[Wait], None]) -> None:
+def _further_events(starter: RunStarter, run_id: str, seen: int, drive: Drive) -> Sequence[StoredEvent]:
+    """The events after those that were seen.
+
+    Who drives the run has patience with a store that is away for a while, and so has who watches. Once the run is over,
+    the last events are waited for, unless the store was the end of it.
+    """
+    ends = time.monotonic() + starter.environment.store_limits().outage_patience_s
+    while True:
+        is_over = drive.over.is_set()
+        try:
+            return starter.state.stores.reader.events(run_id, after=seen)
+        except TransientFailure:
+            if not is_over or drive.error is not None:
+                return ()
+            if time.monotonic() > ends:
+                raise
+            time.sleep(_POLL_S)
+
+
+def _drive(
+    starter: RunStarter, run_id: str, drive: Drive, stop: threading.Event, on_wait: Callable[[Wait], None]
+) -> None:
     try:
-        drive.status = starter.drive(run_id, threading.Event(), on_wait)
+        drive.status = starter.drive(run_id, stop, on_wait)
     except BaseException as error:  # noqa: BLE001 - re-raised in the waiting thread
         drive.error = error
     finally:
