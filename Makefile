@@ -14,10 +14,13 @@ CONNECT      ?=
 FEW_TESTS    := tests/engine/test_spark_versions.py tests/engine/test_spark_internals.py tests/engine/test_spark_session.py \
                 tests/engine/test_sql_cases.py tests/engine/test_loading_csv.py tests/engine/test_engine_runs.py
 
-# How many seeds `make simulate` tries; or one SEED alone, or as many as MINUTES allow.
-SEEDS        ?= 1000
+# How many seeds `make simulate` tries; or one SEED alone, or as many as MINUTES allow; with a planted mistake (MUTANT),
+# or several times as many faults as usual (RATE).
+SEEDS        ?=
 SEED         ?=
 MINUTES      ?=
+MUTANT       ?=
+RATE         ?=
 
 # The orchestrators that `make integrations` tries Clew in.
 AIRFLOW      ?= apache-airflow==3.3.2 apache-airflow-providers-openlineage
@@ -143,7 +146,8 @@ format: $(STAMP) ## rewrite the code in the house style
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
 
 simulate: $(STAMP) ## runs in a simulated computer that fails; SEEDS=10000 tries so many seeds, SEED=7 replays one
-	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--processes 0) $(if $(SEEDS),--seeds $(SEEDS)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(RATE),--rate $(RATE)) $(if $(MUTANT),--mutant "$(MUTANT)")
 
 bench: java $(STAMP) ## measure, print ratios, write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks

@@ -29,3 +29,7 @@ def test_each_planted_mistake_is_one_of_the_model_and_has_a_property_that_it_bre
     planted = {case.mistake for case in CASES} - {"none"}
     assert planted == set(re.findall(r'Mistake (?:=|#) "([\w ]+)"', MODEL)) - {"none"}
     assert all((case.found is None) == (case.mistake == "none") for case in CASES)
+
+
+def test_each_property_is_broken_by_a_planted_mistake() -> None:
+    assert {case.found for case in CASES} - {None} == {*INVARIANTS, *STEPWISE, *AT_LAST}

@@ -116,7 +116,7 @@ class Process:
 class Kernel:
     """Virtual time and whose turn it is. Everything random comes from one generator."""
 
-    def __init__(self, seed: int, *, rate: float = 1.0) -> None:
+    def __init__(self, seed: int, *, rate: float = 1.0, weather: Mapping[str, float] | None = None) -> None:
         self.seed = seed
         self.random = Random(f"clew {seed}")
         self.now = 0.0
@@ -126,7 +126,7 @@ class Kernel:
         self.is_calm = False
         """Whether faults have stopped."""
         self.processes: list[Process] = []
-        self.rates = self._rates(rate)
+        self.rates = {**self._rates(rate), **(weather or {})}
         self._queue: list[tuple[float, int, Task, int]] = []
         self._order = 0
         self.main = getcurrent()

@@ -1,8 +1,8 @@
 """Mistakes that the simulation must find: each takes away something that keeps runs safe."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,13 +12,19 @@ import clew.gc.garbage
 import clew.gc.survey
 import clew.runs.projector
 import clew.runs.signal_service
+import clew.storage.drafts
+import clew.store.captures
 import clew.store.events
 import clew.store.leases
 import clew.store.outbox
+import clew.store.reading
+import tests.simulation.engine
 from clew.events.bodies import RunRetried
 from clew.runs.active_run import Heartbeat
 from clew.storage.removals import GRACE
 from clew.store.schema import outbox, snapshots
+from tests.simulation.simulated_store import DatabaseFile
+from tests.simulation.world import Outcome, simulate
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,12 @@ class Mutant:
     make: Callable[["Patches"], None]
     first: int = 1
     """Where the search begins."""
+    weather: Mapping[str, float] = field(default_factory=dict)
+    """How likely faults are that it needs, where that differs from `RATES`."""
+
+    def simulated(self, seed: int, file: DatabaseFile) -> Outcome:
+        """A seed in the weather in which the mistake shows soon. It must have been made."""
+        return simulate(seed, file, rate=STORMY, weather=self.weather)
 
     @property
     def tried(self) -> range:
@@ -36,6 +48,8 @@ class Mutant:
         return range(self.first, self.first + MOST_SEEDS)
 
 
+STORMY = 3.0
+"""Mistakes show sooner where faults happen more often."""
 MOST_SEEDS = 10
 """How many seeds a search may take."""
 
@@ -112,6 +126,32 @@ def _held_runs_are_taken(patches: Patches) -> None:
         return before(self, run_id, owner=owner, ttl_s=ttl_s)
 
     before = patches.put(clew.store.leases.SqlLeases, "acquire", acquire)
+
+
+def _attempts_share_a_name(patches: Patches) -> None:
+    """All attempts at a part write to the same folder."""
+    for module in (clew.storage.drafts, tests.simulation.engine):
+        patches.put(module, "attempt_name", lambda: "attempt")
+
+
+def _watermark_off_by_one(patches: Patches) -> None:
+    """A saved snapshot seems to know one event less than it does, which is then applied again."""
+    before: Any = None
+
+    def load(self: Any, run_id: str) -> Any:
+        found = before(self, run_id)
+        return found and replace(found, last_event_seq=found.last_event_seq - 1)
+
+    before = patches.put(clew.store.reading.SqlSavedSnapshots, "load", load)
+
+
+def _captures_have_no_fence(patches: Patches) -> None:
+    """Whoever has had a capture may end it."""
+
+    def held(self: Any, connection: Any, lease: Any, values: dict[str, object]) -> bool:
+        return bool(self._set(connection, lease.record.capture_id, values))
+
+    patches.put(clew.store.captures.SqlCaptureStore, "_held", held)
 
 
 def _fold_skips_an_event(patches: Patches) -> None:
@@ -208,15 +248,18 @@ def _periods_are_shared(patches: Patches) -> None:
 
 
 MUTANTS = (
-    Mutant("the fence of events is left out", _no_fence_at_events, 1),
+    Mutant("the fence of events is left out", _no_fence_at_events, 1, {"freeze": 0.02}),
     Mutant("leases are not renewed", _lease_not_renewed, 101),
     Mutant("the token stays the same", _token_is_not_raised, 151),
     Mutant("signals take runs that are held", _held_runs_are_taken, 201),
+    Mutant("attempts share a name", _attempts_share_a_name, 251, {"freeze": 0.02}),
+    Mutant("the watermark is off by one", _watermark_off_by_one, 301),
     Mutant("the fold skips an event", _fold_skips_an_event, 351),
     Mutant("older snapshots are saved", _older_snapshots_are_saved, 401),
     Mutant("entries leave the outbox before delivery", _removed_before_delivery, 451),
     Mutant("dead letters are lost", _dead_letters_are_lost, 501),
     Mutant("gc forgets a part that is named", _gc_forgets_references, 551),
     Mutant("signals are applied twice", _signals_are_applied_again, 651),
+    Mutant("captures have no fence", _captures_have_no_fence, 751, {"freeze": 0.02}),
     Mutant("periods are shared", _periods_are_shared, 851),
 )

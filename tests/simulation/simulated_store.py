@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -27,6 +27,7 @@ PATIENCE_S = 3.0
 """How long one call waits for an answer of the store."""
 
 OnCommit = Callable[[Process | None, str], None]
+_Begins = Callable[[], AbstractContextManager[sa.Connection]]
 
 
 class _RollBack(Exception):
@@ -39,11 +40,54 @@ def _driver_error(name: str, reason: str) -> sa.exc.DBAPIError:
     return sa.exc.DBAPIError(None, None, error)
 
 
+class KeptConnections:
+    """A connection for reading and one for writing that stay open.
+
+    The real ones come from a pool for each transaction, which is a tenth of the time of a simulation. Here one
+    transaction is under way at a time; a second one inside it gets a connection from the pool.
+    """
+
+    def __init__(self, inner: SqliteTransactions) -> None:
+        self._inner = inner
+        self._kept = dict[str, sa.Connection]()
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        with self._begun("read", self._inner.read) as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        with self._begun("write", self._inner.write) as connection:
+            yield connection
+
+    @contextmanager
+    def _begun(self, kind: str, from_pool: _Begins) -> Iterator[sa.Connection]:
+        connection = self._kept.get(kind)
+        if connection is None:
+            with from_pool() as first:
+                yield first
+                self._kept[kind] = first.engine.connect()
+            return
+        if connection.in_transaction():
+            with from_pool() as other:
+                yield other
+            return
+        with connection.begin():
+            yield connection
+
+    def close(self) -> None:
+        for connection in self._kept.values():
+            connection.close()
+        self._kept.clear()
+
+
 class FailingTransactions:
     """The transactions of one process."""
 
-    def __init__(self, inner: SqliteTransactions, kernel: Kernel, on_commit: OnCommit) -> None:
+    def __init__(self, inner: SqliteTransactions, kept: KeptConnections, kernel: Kernel, on_commit: OnCommit) -> None:
         self._inner = inner
+        self._kept = kept
         self._kernel = kernel
         self._on_commit = on_commit
 
@@ -57,7 +101,7 @@ class FailingTransactions:
         kernel = self._kernel
         kernel.call("store", f"read {_caller()}")
         self._reach()
-        with kernel.sheltered(), self._inner.read() as connection:
+        with kernel.sheltered(), self._kept.read() as connection:
             yield connection
 
     @contextmanager
@@ -74,7 +118,7 @@ class FailingTransactions:
         outcome = self._fate()
         process = kernel.process
         try:
-            with kernel.sheltered(), self._inner.write() as connection:
+            with kernel.sheltered(), self._kept.write() as connection:
                 yield connection
                 if outcome in {"store full", "commit lost", "dies before"}:
                     raise _RollBack  # noqa: TRY301 - it leaves the transaction, which rolls back
@@ -160,6 +204,7 @@ class DatabaseFile:
         )
         self.path = self.folder / "state.db"
         self.transactions = SqliteTransactions(self.path, busy_timeout_s=1.0)
+        self.kept = KeptConnections(self.transactions)
         database = Database(self.transactions, now=lambda: EPOCH)
         migrate(database, MIGRATIONS)
         self._empty = sqlite3.connect(":memory:")
@@ -174,6 +219,7 @@ class DatabaseFile:
         connection.close()
 
     def close(self) -> None:
+        self.kept.close()
         self.transactions.close()
         self._empty.close()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,7 +1,8 @@
 """What a process of Clew has wired up, as `clew.api` does it; and the receiver of its events."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
@@ -26,7 +27,7 @@ from clew.runs.projector import Projector, RunFollower
 from clew.runs.request import RunRecord
 from clew.runs.secrets import SecretsResolver
 from clew.runs.signal_service import SignalService
-from clew.runs.stores import OutboxEntry, RunReading, RunStores
+from clew.runs.stores import OutboxEntry, RunReading, RunStores, SnapshotStore
 from clew.runs.submission import RunQueue
 from clew.runs.worker import Worker, WorkerSettings
 from clew.storage.drafts import attempt_name
@@ -35,7 +36,7 @@ from clew.store.captures import SqlCaptureStore
 from clew.store.database import Database
 from clew.store.ledger import Ledger
 from clew.store.owner import Owner
-from clew.store.reading import SqlHistory, SqlRunList, SqlSavedSnapshots
+from clew.store.reading import SqlHistory, SqlRow, SqlRunList, SqlSavedSnapshots
 from clew.store.registry import SqlDatasetRegistry, SqlProjectRegistry
 from clew.store.state_store import StoreOptions, run_stores
 from tests.simulation.engine import SimulatedExecutors
@@ -50,7 +51,6 @@ LEASE = LeasePolicy(ttl_s=8.0, poll_s=3.0)
 RETRY = RetryPolicy(engine_attempts=3, first_delay_s=0.5, longest_delay_s=5.0)
 LIMITS = StoreLimits(outage_patience_s=20.0, continue_steps=3)
 DELIVERY = DeliveryPolicy(attempts=8, first_delay_s=0.5, longest_delay_s=20.0, hold_s=10.0, batch=10)
-POLL_S = 4.0
 POLL_S = 4.0
 
 
@@ -97,7 +97,7 @@ class Receiver:
     def _arrives(self, entry: OutboxEntry) -> None:
         """The receiver has accepted it; those behind it may see it later."""
         world, kernel = self._world, self._world.kernel
-        world.watch.received[self._name].add(entry.event.event_id)
+        world.watch.arrived(self._name, entry)
         if self._name != "follower":
             return
         delay = kernel.random.uniform(0.5, 20.0) if kernel.strikes("bus delays") else 0.0
@@ -110,12 +110,49 @@ class Receiver:
         kernel.start(world.outside, f"network {kernel.steps}", feed)
 
 
+class PlainReads(Database):
+    """A database that gives statements in plain SQL to the driver itself, as commands that only read do."""
+
+    def rows(self, statement: str, parameters: Mapping[str, object]) -> Sequence[SqlRow]:
+        """The rows of one statement."""
+        with self.read() as connection:
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            found = driver.execute(statement, dict(parameters))
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found]
+
+
+@dataclass(frozen=True)
+class LookedAtSnapshots:
+    """Saved snapshots; the watch sees what is read of them."""
+
+    inner: SnapshotStore
+    watch: Watch
+
+    def load(self, run_id: str) -> RunSnapshot | None:
+        """The saved snapshot."""
+        found = self.inner.load(run_id)
+        if found is not None:
+            self.watch.has_read(found)
+        return found
+
+    def save(self, snapshot: RunSnapshot) -> None:
+        """Save a snapshot."""
+        self.inner.save(snapshot)
+
+    def behind(self, limit: int, *, after: str = "") -> tuple[str, ...]:
+        """Runs with events that their snapshot does not know."""
+        return self.inner.behind(limit, after=after)
+
+
 class State:
     """The state store as one process has it open."""
 
-    def __init__(self, database: Database, key: Callable[[], Any] = the_key) -> None:
+    def __init__(self, database: Database, watch: Watch, key: Callable[[], Any] = the_key) -> None:
         options = StoreOptions(owner=Owner(), buses=BUSES, key=key)
-        self.stores: RunStores = run_stores(database, options)
+        stores = run_stores(database, options)
+        self.stores: RunStores = replace(stores, snapshots=LookedAtSnapshots(stores.snapshots, watch))
         self.ledger_writer = Ledger(database, Owner(), key)
         self.datasets = SqlDatasetRegistry(database, "dev", self.ledger_writer)
         self.projects = SqlProjectRegistry(database, "dev", self.ledger_writer)
@@ -201,10 +238,11 @@ class Site:
 
     def __init__(self, world: Surroundings) -> None:
         kernel = world.kernel
-        database = Database(
-            FailingTransactions(world.file.transactions, kernel, world.watch.committed_by), now=world.store_clock
+        database = PlainReads(
+            FailingTransactions(world.file.transactions, world.file.kept, kernel, world.watch.committed_by),
+            now=world.store_clock,
         )
-        self.state = State(database)
+        self.state = State(database, world.watch)
         self.root = MemoryStorage(world.files)
         stores = self.state.stores
         self.queue = RunQueue(stores.intake, lambda _: world.queue_policy)

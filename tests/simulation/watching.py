@@ -6,8 +6,9 @@ It reads the tables with plain SQL and keeps its own books: who holds which run,
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from clew.events.codec import moment_of
 from clew.events.envelope import StoredEvent
 from clew.events.reducer import incremental_project
 from clew.events.snapshot import RunSnapshot
+from clew.events.values import LOAD_STEP
+from clew.runs.stores import OutboxEntry
 from tests.simulation.kernel import Kernel, Process, Violation
 from tests.simulation.memory_storage import MemoryFiles
+from tests.simulation.model import NotInTheModel, RunModel
 from tests.store.seals import KEY
 
 BUSES = ("follower",)
@@ -70,6 +74,9 @@ class Known:
     last_seq: int = 0
     """The last event, as the head of the run has it."""
     is_deleted: bool = False
+    model: RunModel = field(default_factory=RunModel)
+    read: RunSnapshot | None = None
+    """The saved snapshot that was last compared with events."""
 
 
 class Watch:
@@ -89,6 +96,9 @@ class Watch:
         self.violation: Violation | None = None
         """The first one. A task of a process cannot swallow it."""
         self._waiting_out: dict[int, tuple[str, str]] = {}
+        self._dead: set[int] = set()
+        self._places: dict[str, tuple[str, int]] = {}
+        """By the id of an event, its run and its place there."""
         self.captures: dict[str, tuple[str, int, Process | None]] = {}
         self.checks = 0
         self._data_version = -1
@@ -105,6 +115,20 @@ class Watch:
         self._kernel.say(f"VIOLATION {found}")
         if self.violation is None:
             self.violation = found
+
+    def _moves(self, known: Known, move: Callable[[RunModel], None]) -> None:
+        """What happened must be something that the model of a run can do."""
+        try:
+            move(known.model)
+        except NotInTheModel as error:
+            self.fail("what happens is in the model", f"{error}, in run {known.run_id}")
+
+    def arrived(self, bus: str, entry: OutboxEntry) -> None:
+        """A bus has got an event."""
+        known, number = self.runs[entry.run.run_id], entry.event.run_seq
+        self.received[bus].add(entry.event.event_id)
+        if not known.is_deleted:
+            self._moves(known, lambda model: model.deliver(number))
 
     # After every commit
 
@@ -131,8 +155,13 @@ class Watch:
             if row["token"] < known.token:
                 self.fail("tokens grow", f"run {known.run_id} went from {known.token} to {row['token']}")
             if row["token"] != known.token:
-                known.token = row["token"]
+                known.token = token = row["token"]
                 known.holder = process if row["lease_owner"] is not None else None
+                who = process.name if process is not None else "nobody"
+                if known.holder is not None:
+                    self._moves(known, partial(RunModel.claim, who=who, token=token))
+                else:
+                    self._moves(known, partial(RunModel.release, who=who, token=token))
         there = {row["run_id"] for row in rows}
         for known in self.runs.values():
             if known.run_id not in there and not known.is_deleted:
@@ -191,8 +220,16 @@ class Watch:
                 self.fail("a signal takes effect once", place)
             known.effects.add(effect)
         known.status = _AFTER.get(event.event_type, known.status)
-        for description in self._descriptions(event):
-            self._commit_file(known, description, place)
+        written_under = [self._commit_file(known, description, place) for description in self._descriptions(event)]
+        self._places[event.event_id] = (known.run_id, event.run_seq)
+        self._moves(known, lambda model: model.store(event.run_seq))
+        if event.event_type in {"StepCompleted", "StepSkipped"} and process is not None:
+            seq = 0 if event.step_id == LOAD_STEP else int(event.step_id)
+            token = next((each for each in written_under if each is not None), None)
+            if event.event_type == "StepSkipped":
+                self._moves(known, lambda model: model.skip(process.name, seq))
+            else:
+                self._moves(known, lambda model: model.commit(process.name, seq, token))
 
     def _descriptions(self, event: StoredEvent) -> Iterator[str]:
         artifacts: Sequence[Any] = getattr(event.body, "artifacts", ()) if event.event_type == "StepCompleted" else ()
@@ -200,11 +237,12 @@ class Watch:
             if artifact.kind == "trace-part":
                 yield artifact.uri.removeprefix("storage:")
 
-    def _commit_file(self, known: Known, key: str, place: str) -> None:
+    def _commit_file(self, known: Known, key: str, place: str) -> int | None:
+        """The token under which it was written."""
         found = self.files.files.get(key)
         if found is None:
             self.fail("what events name is there", f"{key}, named by {place}")
-            return
+            return None
         self.committed[key] = (known.run_id, found.data)
         part = json.loads(found.data)
         token = (part["details"] or {}).get("token")
@@ -216,6 +254,7 @@ class Watch:
                 self.fail("what events name is there", f"{file['path']}, named by {place}")
             else:
                 self.committed[file["path"]] = (known.run_id, there.data)
+        return token if isinstance(token, int) else None
 
     def _look_at_snapshots(self) -> None:
         for row in self._rows("SELECT run_id, last_event_seq FROM snapshots"):
@@ -231,6 +270,7 @@ class Watch:
     def _compare(self, known: Known, saved: RunSnapshot) -> None:
         events = known.events[: saved.last_event_seq]
         expected = incremental_project(RunSnapshot(known.run_id), events)
+        known.read = saved
         if saved != expected:
             self.fail("a snapshot is the fold of events", f"{known.run_id} at {saved.last_event_seq}")
         status, done = "PENDING", set[str]()
@@ -242,13 +282,31 @@ class Watch:
         if saved.status.value != status or told != done:
             self.fail("a snapshot is the fold of events", f"{known.run_id}: {saved.status} {told}, not {status} {done}")
 
+    def has_read(self, snapshot: RunSnapshot) -> None:
+        """Whoever reads a saved snapshot goes on behind its watermark, so it must know exactly what is before that."""
+        known = self.runs[snapshot.run_id]
+        if known.read != snapshot:
+            self._compare(known, snapshot)
+
     def _look_at_outbox(self) -> None:
-        statement = "SELECT o.entry_id, o.sink, e.event_id FROM outbox o JOIN run_events e USING (run_id, run_seq)"
-        now = {row["entry_id"]: (row["sink"], row["event_id"]) for row in self._rows(statement)}
+        statement = (
+            "SELECT o.entry_id, o.sink, o.dead_since, e.event_id "
+            "FROM outbox o JOIN run_events e USING (run_id, run_seq)"
+        )
+        rows = self._rows(statement)
+        now = {row["entry_id"]: (row["sink"], row["event_id"]) for row in rows}
         for entry, (bus, event_id) in self._waiting_out.items():
             if entry not in now and event_id not in self.received[bus] and not self._is_gone(event_id):
                 self.fail("every event is delivered or a dead letter", f"event {event_id} was not sent to {bus}")
+            if entry not in now and not self._is_gone(event_id):
+                run_id, number = self._places[event_id]
+                self._moves(self.runs[run_id], partial(RunModel.confirm, number=number))
         self._waiting_out = now
+        for row in rows:
+            if row["dead_since"] is not None and row["entry_id"] not in self._dead:
+                self._dead.add(row["entry_id"])
+                run_id, number = self._places[row["event_id"]]
+                self._moves(self.runs[run_id], partial(RunModel.bury, number=number))
 
     def _is_gone(self, event_id: str) -> bool:
         """Whether the run of an event was deleted; its events go with it."""

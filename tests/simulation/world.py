@@ -317,9 +317,11 @@ class Outcome:
     counts: Mapping[str, int]
 
 
-def simulate(seed: int, file: DatabaseFile, *, rate: float = 1.0) -> Outcome:
+def simulate(
+    seed: int, file: DatabaseFile, *, rate: float = 1.0, weather: Mapping[str, float] | None = None
+) -> Outcome:
     """Run one seed. The substitutes must be installed."""
-    kernel = Kernel(seed, rate=rate)
+    kernel = Kernel(seed, rate=rate, weather=weather)
     with simulating(kernel):
         world = World(kernel, file)
         try:
@@ -333,6 +335,7 @@ def simulate(seed: int, file: DatabaseFile, *, rate: float = 1.0) -> Outcome:
         "runs": len(world.watch.runs),
         "events": len(events),
         "commits looked at": world.watch.checks,
+        "moves of the model": sum(known.model.seen.total() for known in world.watch.runs.values()),
         "runs deleted": sum(known.is_deleted for known in world.watch.runs.values()),
     }
     violation = world.watch.violation

@@ -52,12 +52,14 @@ Name(w) == [step |-> work[w].step, token |-> IF Mistake = "shared staging" THEN 
 
 (* Leases *)
 
+\* A signal may take a run that has ended, too. That is counted, so that the model stays small.
 Claim(w) ==
-    /\ work[w].at = "idle" /\ ~leased /\ ~Ended
+    /\ work[w].at = "idle" /\ ~leased
+    /\ IF Ended THEN delays < Delays /\ delays' = delays + 1 ELSE UNCHANGED delays
     /\ token' = IF Mistake = "same token" /\ token > 0 THEN token ELSE token + 1
     /\ leased' = TRUE
     /\ work' = [work EXCEPT ![w] = [at |-> "working", token |-> token', step |-> Next_step]]
-    /\ UNCHANGED <<log, entries, bus, storage, crashes, delays>>
+    /\ UNCHANGED <<log, entries, bus, storage, crashes>>
 
 \* The clock: the lease of a process that died runs out, and now and then one of a process that was only slow.
 RunsOut ==
@@ -72,11 +74,13 @@ Keep(w) ==
     /\ leased' = TRUE
     /\ UNCHANGED <<token, work, log, entries, bus, storage, crashes, delays>>
 
+\* Before the end, too: a worker is asked to stop, or the run fails or waits for a person.
 Release(w) ==
-    /\ work[w].at = "working" /\ work[w].step > Steps
+    /\ work[w].at = "working"
+    /\ IF work[w].step > Steps THEN UNCHANGED delays ELSE delays < Delays /\ delays' = delays + 1
     /\ IF work[w].token = token THEN token' = token + 1 /\ leased' = FALSE ELSE UNCHANGED <<token, leased>>
     /\ Rests(w)
-    /\ UNCHANGED <<log, entries, bus, storage, crashes, delays>>
+    /\ UNCHANGED <<log, entries, bus, storage, crashes>>
 
 (* A step: written to a place of its own, the token checked, older attempts swept away, made visible, committed *)
 
@@ -117,7 +121,7 @@ Store(w) ==
 
 \* The check of the token, the event and its entry in the outbox are one transaction.
 Commit(w) ==
-    /\ work[w].at = "published"
+    /\ work[w].at = IF Mistake = "commit first" THEN "swept" ELSE "published"
     /\ IF work[w].token = token \/ Mistake = "no fence"
        THEN /\ Store(w)
             /\ IF Mistake = "outbox apart" THEN Moves(w, "told")
@@ -131,6 +135,13 @@ CommitUnanswered(w) ==
     /\ Store(w)
     /\ crashes' = crashes + 1
     /\ UNCHANGED <<token, leased, work, bus, storage, delays>>
+
+\* Only for the mistake that takes a commit that was lost for one whose answer was lost.
+CommitLost(w) ==
+    /\ Mistake = "lost is done" /\ work[w].at = "published" /\ crashes < Crashes
+    /\ work' = [work EXCEPT ![w].at = "working", ![w].step = @ + 1]
+    /\ crashes' = crashes + 1
+    /\ UNCHANGED <<store, bus, storage, delays>>
 
 \* Only for the mistake that writes the outbox in a second transaction.
 Tell(w) ==
@@ -148,7 +159,7 @@ Crash(w) ==
 (* The outbox *)
 
 Deliver(n) ==
-    /\ n \in entries /\ n \notin taken
+    /\ n \in entries /\ n \notin taken /\ ~(Mistake = "no second try" /\ refused[n] > 0)
     /\ received' = [received EXCEPT ![n] = IF @ < 2 THEN @ + 1 ELSE @]
     /\ taken' = taken \cup {n}
     /\ UNCHANGED <<store, work, refused, dead, refusals, storage, crashes, delays>>
@@ -165,6 +176,12 @@ Refuse(n) ==
     /\ IF refused'[n] < Attempts THEN UNCHANGED <<entries, dead>>
        ELSE entries' = entries \ {n} /\ dead' = dead \cup {n}
     /\ UNCHANGED <<token, leased, log, work, taken, received, storage, crashes, delays>>
+
+\* Whoever has held an entry for too long may still send it, although another one has confirmed it in the meantime.
+DeliverLate(n) ==
+    /\ n \in 1..Len(log) /\ n \notin entries /\ received[n] < 2 /\ (received[n] = 1 \/ n \in dead)
+    /\ received' = [received EXCEPT ![n] = @ + 1]
+    /\ UNCHANGED <<store, work, taken, refused, dead, refusals, storage, crashes, delays>>
 
 \* Whoever delivers dies between the bus and the outbox; for one mistake the outbox forgets first.
 DelivererDies ==
@@ -188,8 +205,8 @@ Delivers(n) == Deliver(n) \/ Confirm(n)
 Rest == Ended /\ (\A w \in Workers : work[w].at = "idle") /\ entries = {} /\ UNCHANGED vars
 
 Next ==
-    \/ \E w \in Workers : Works(w) \/ Keep(w) \/ CommitUnanswered(w) \/ Crash(w)
-    \/ \E n \in Numbers : Delivers(n) \/ Refuse(n) \/ ForgetFirst(n)
+    \/ \E w \in Workers : Works(w) \/ Keep(w) \/ CommitUnanswered(w) \/ CommitLost(w) \/ Crash(w)
+    \/ \E n \in Numbers : Delivers(n) \/ DeliverLate(n) \/ Refuse(n) \/ ForgetFirst(n)
     \/ RunsOut \/ DelivererDies \/ Rest
 
 Fair ==
