@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from clew.cli.main import run
+from clew.storage.parts import LAYOUT_VERSION
 
 HERE = Path(__file__).parent
 KEPT = sorted(HERE.glob("*/expected.json"))
@@ -40,6 +41,11 @@ def ask(kept: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         return told
 
     return answer
+
+
+def test_the_layout_of_today_is_kept() -> None:
+    """Whoever changes the layout of traces also runs `make history`."""
+    assert LAYOUT_VERSION in {json.loads(path.read_text(encoding="utf-8"))["layout"] for path in KEPT}
 
 
 def test_runs_have_the_same_state_steps_and_counts(kept: tuple[Path, Any], ask: Ask) -> None:
