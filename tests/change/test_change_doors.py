@@ -14,7 +14,7 @@ import pytest
 from clew.api.workspace import Workspace
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
-from tests.trace.interpreted_shop import CLOSE, Ran, interpreted_shop, output, ran_shop, setting, step
+from tests.trace.interpreted_shop import CLOSE, RATE, Ran, interpreted_shop, output, ran_shop, setting, step
 
 
 @pytest.fixture(scope="module")
@@ -298,6 +298,48 @@ def test_a_condition_on_totals_decides_the_exit_code(ran: Ran, asked: Any, capsy
     assert "| usd | 28.20 |" in told
     assert command(["plan", "close", "--against", ran.january, "-w", root]) == 0
     assert "2 would go" in capsys.readouterr().out
+
+
+def test_checks_that_an_edited_project_would_break_are_named(
+    ran: Ran, asked: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    convert = step(10, "Convert", "update", joins=[RATE], assignments=setting(usd="ROUND(amount * r.rate, 2) + 1"))
+    checks = [
+        {"name": "no large ones", "at": 10, "expression": "usd <= 7"},
+        {"name": "all have a rate", "at": 10, "join_must_match": "r"},
+        {"name": "something is left", "at": 20, "total": "COUNT_ALL() > 0"},
+        {"name": "one of each", "at": 20, "unique": "currency", "severity": "warn"},
+    ]
+    ran.shop.project("close", convert, *CLOSE[1:], checks=checks)
+    try:
+        code, found = asked("plan", "close", "--against", ran.january)
+        assert command(["plan", "close", "--against", ran.january, "-w", str(ran.shop.root)]) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert command(["plan", "close", "--against", ran.january, "--markdown", "-w", str(ran.shop.root)]) == 0
+        markdown = capsys.readouterr().out
+    finally:
+        ran.shop.project("close", *CLOSE)
+    assert (code, found["is_same"]) == (0, False)
+    assert {each["name"]: (each["passes"], each["failed_rows"], each["passed"]) for each in found["checks"]} == {
+        "no large ones": (False, 2, None),
+        "all have a rate": (True, 0, None),
+        "something is left": (True, None, None),
+        "one of each": (False, 6, None),
+    }
+    assert 'the check "no large ones" would stop the run' in told
+    assert 'the check "one of each" would warn' in markdown
+
+
+def test_a_parameter_is_tried_on_a_run_and_breakpoints_are_refused(ran: Ran, given: list[str], asked: Any) -> None:
+    code, found = asked("plan", "given", "--against", given[0], "--param", "factor=5")
+    assert code == 0
+    [usd] = [each for each in found["outputs"][0]["difference"]["columns"] if each["name"] == "usd"]
+    assert (usd["total_a"], usd["total_b"]) == ("84.00", "140.00")
+    assert found["steps"][0]["told"] == 'operation 10 "Scale" changed: parameter factor 3 -> 5'
+    assert asked("plan", "given", "--against", given[1])[1]["is_same"]  # the values of the run
+    refusals = {"--param=nothing=1": "UnknownParameter", "--param=factor=x": "InvalidParameter"}
+    for argument, refused in {**refusals, "--breakpoints": "WrongUsage"}.items():
+        assert asked("plan", "given", "--against", given[0], argument)[1]["error"]["code"] == refused
 
 
 def test_a_project_that_was_not_edited_would_change_nothing(ran: Ran, asked: Any) -> None:

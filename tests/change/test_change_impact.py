@@ -50,6 +50,15 @@ def edits(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], Data]:
         if operation.get("name", "").startswith("step"):
             operation["name"] += f" of {kind}" if operation in more else ""
     other["operations"][:-1] = body
+    last = str(len(body)) if body else "load"
+    if draw(st.booleans()):
+        other["checks"] = [
+            {"name": "small", "at": last, "expression": "amount < 50", "where": 'currency <> "x"'},
+            {"name": "one", "at": last, "unique": ["currency", "flag"]},
+            {"name": "much", "at": last, "total": "SUM(amount) > 10"},
+            {"name": "ties", "at": last, "total": {"expression": "COUNT_ALL()", "equals": "COUNT(k)", "tolerance": 1}},
+            {"name": "loaded", "at": "load", "expression": "k >= 0"},
+        ]
     return project, other, draw(tables())
 
 
@@ -91,6 +100,29 @@ def test_it_is_what_a_run_of_the_edited_project_gives(
             rows[tuple(row.columns[name].new if name in row.columns else old[name] for name in COLUMNS)] += 1
     assert {row: count for row, count in rows.items() if count} == dict(expected)
     assert output.difference.rows_after == sum(expected.values())
+    by_seq = interpreted(other, data, TODAY).states
+    for check in found.checks:
+        living = [row for row in by_seq[check.at] if not row["_deleted"]]
+        assert (check.passes, check.failed_rows) == by_hand(check.name, living), check.name
+    assert len(found.checks) == len(other.checks)
+
+
+def by_hand(check: str, rows: list[dict[str, Any]]) -> tuple[bool, int | None]:
+    """Whether a check passes, and how many rows fail."""
+    amounts = [row["amount"] for row in rows if row["amount"] is not None]
+    if check == "much":
+        return bool(amounts) and sum(amounts) > 10, None
+    if check == "ties":
+        return sum(row["k"] is None for row in rows) <= 1, None
+    if check == "one":
+        keys = Counter((row["currency"], row["flag"]) for row in rows)
+        failed = sum(count for key, count in keys.items() if count > 1 and None not in key)
+    elif check == "small":
+        tested = [row for row in rows if row["currency"] is not None and row["currency"] != "x"]
+        failed = sum(row["amount"] is not None and row["amount"] >= 50 for row in tested)
+    else:
+        failed = sum(row["k"] is not None and row["k"] < 0 for row in rows)
+    return failed == 0, failed
 
 
 @pytest.fixture

@@ -720,16 +720,24 @@ class Run:
             return found
 
     @budgeted
-    def impact(self, project: str | None = None, *, fail_if: str | None = None, limit: int = 10) -> "PlanImpact":
+    def impact(
+        self,
+        project: str | None = None,
+        *,
+        parameters: Mapping[str, object] | None = None,
+        fail_if: str | None = None,
+        limit: int = 10,
+    ) -> "PlanImpact":
         """What its project, as the files of the workspace have it now, would have made of it. Nothing is stored.
 
-        `fail_if` is a condition on each total, such as 'ABS(delta) > 1000'; `failed` of the answer names those for
-        which it is true. `limit` is how many rows of each output are shown.
+        `parameters` are values for parameters, which otherwise are those of the run. `fail_if` is a condition on each
+        total, such as 'ABS(delta) > 1000'; `failed` of the answer names those for which it is true. `limit` is how many
+        rows of each output are shown.
         """
         from clew.api.run_changes import impacted
 
         with self._access.opened() as here:
-            found, asked = impacted(here, self.id, project, fail_if=fail_if, limit=limit)
+            found, asked = impacted(here, self.id, project, parameters=parameters or {}, fail_if=fail_if, limit=limit)
             answers = [each.difference for each in found.outputs if each.difference is not None]
             columns = tuple(dict.fromkeys(column.name for each in answers for column in each.columns))
             self._asked(asked, columns, sum(len(each.rows) for each in answers))

@@ -74,12 +74,22 @@ def sensed(
 
 
 def impacted(
-    at: OpenedEnvironment, run: str, project: str | None, *, fail_if: str | None, limit: int
+    at: OpenedEnvironment,
+    run: str,
+    project: str | None,
+    *,
+    parameters: Mapping[str, object],
+    fail_if: str | None,
+    limit: int,
 ) -> tuple[PlanImpact, str]:
-    """What a project, as its file has it now, would have made of a run, and the question in words, for the record."""
+    """What a project, as its file has it now, would have made of a run, and the question in words, for the record.
+
+    Parameters have the values that they had in the run, unless others are given.
+    """
     at.policy.require_rows()
     trace = at.trace(run)
-    record = at.runs.view(run).record
+    view = at.runs.view(run)
+    record = view.record
     files = at.files
     wanted = files.plan(project or record.request.project_id)
     if wanted.name != trace.plan.name:
@@ -88,9 +98,9 @@ def impacted(
     declared = {each.name for each in wanted.extensions.parameters}
     given = {name: value for name, value in record.request.values.items() if name in declared}
     settings = at.environment.settings
-    plan = plan_for_run(wanted, files, trace.period, settings.parameters, given)
+    plan = plan_for_run(wanted, files, trace.period, settings.parameters, {**given, **parameters})
     eyes = [RunEyes.of(at.policy, each).working for each in (trace.plan, plan)]
-    found = impact_of(trace, plan, eyes, limit=limit)
+    found = impact_of(trace, plan, eyes, checked=view.snapshot.checks, limit=limit)
     failed = () if fail_if is None else failing(found, fail_if)
     return replace(found, failed=failed), f"what {plan.name} as edited would change"
 

@@ -44,7 +44,9 @@ def alternative_of(trace: RunTrace, plan: Plan) -> Alternative:
     """A plan beside that of a run. Raises UserError if the run did not read what the plan needs."""
     _require_same_input(trace.plan, plan)
     uses = {use.key: _use_of_run(trace.plan, use) for use in plan.datasets_read[1:]}
-    on_run = replace(plan, input=trace.plan.input, steps=tuple(_with_uses(step, uses) for step in plan.steps))
+    uses[plan.input.key] = trace.plan.input
+    steps, extensions = _with_uses(plan.steps, uses), _with_uses(plan.extensions, uses)
+    on_run = replace(plan, input=trace.plan.input, steps=steps, extensions=extensions)
     done = [step for step in trace.plan.steps if trace.run.not_done.get(step.seq) is None]
     return Alternative(on_run, tuple(aligned(done, on_run.steps, partners_of(done, on_run.steps), _is_same)))
 

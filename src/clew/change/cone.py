@@ -94,6 +94,26 @@ class Cone:
             if ordinal not in self.rows:
                 self._put(ordinal, self._complete(ordinal, cells))
 
+    def rows_now(self, condition: Expression, columns: Iterable[str]) -> Iterator[Row]:
+        """All rows that there would be now, outside of the cone, too, for which a condition is true."""
+        trace, rows = self.trace, self.trace.working(self.at)
+        table, judge = trace.plan.input.table, evaluator(condition)
+        names = [name for name in dict.fromkeys([*columns, "_deleted"]) if name in rows.types]
+        for ordinal, cells in rows.matching(_with_known(condition, table, rows.types), names, trace.see):
+            if ordinal not in self.rows:
+                yield Row({table: self._complete(ordinal, cells)}, trace.today)
+        for supposed in self.rows.values():
+            if supposed is not None and judge(row := Row({table: supposed}, trace.today)) is True:
+                yield row
+
+    def rows_of(self, use: DatasetUse, condition: Expression | None) -> Iterator[Row]:
+        """The rows of a dataset for which a condition is true, as supposed."""
+        judge = None if condition is None else evaluator(condition)
+        for cells in self._dataset(use).rows:
+            row = Row({use.table: {**cells, "_deleted": False}}, self.trace.today)
+            if judge is None or judge(row) is True:
+                yield row
+
     def _do(self, step: Step) -> None:
         if isinstance(step, ChangingStepBase) and step.traced_as == "delete":
             self._delete(step)

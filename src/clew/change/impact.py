@@ -13,11 +13,13 @@ from clew.change.comparison import Amount, ColumnTotals
 from clew.change.cone import Cone
 from clew.change.points import points_of
 from clew.change.step_edits import StepEdit
+from clew.change.supposed_checks import CheckImpact, checked_at
 from clew.change.suppositions import Suppositions
 from clew.change.what_if import WhatIf, answer_at, supposed_point
 from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.changes import INVALID_COMPARISON
+from clew.events.values import CheckResult
 from clew.lang import evaluate
 from clew.plan.operations import OutputStep, Step
 from clew.plan.plan import Plan
@@ -101,12 +103,21 @@ class PlanImpact:
     outputs: tuple[OutputImpact, ...]
     controls: tuple[str, ...]
     """Control totals that the edited project no longer has, or has with another definition."""
+    checks: tuple[CheckImpact, ...] = ()
+    """What the checks of the edited project would find."""
     failed: tuple[str, ...] = ()
     """The totals for which the condition of the caller is true."""
 
     @property
+    def broken(self) -> tuple[CheckImpact, ...]:
+        """The checks that would fail."""
+        return tuple(each for each in self.checks if not each.passes)
+
+    @property
     def is_same(self) -> bool:
         """Whether the run would have given what it gave."""
+        if any(each.breaks for each in self.checks):
+            return False
         return all(
             each.fate in {"same", "changed"}
             and each.difference is not None
@@ -126,6 +137,7 @@ class PlanImpact:
             "steps": [each.to_json() for each in self.steps],
             "outputs": [each.to_json() for each in self.outputs],
             "controls": list(self.controls),
+            "checks": [each.to_json() for each in self.checks],
             "failed": list(self.failed),
         }
 
@@ -145,6 +157,7 @@ class PlanImpact:
                     for each in output.moved
                 ]
         lines += [f"\n{_escaped(each)}" for each in self.controls]
+        lines += [f"\n{_escaped(each.sentence)}" for each in self.broken]
         lines += [f"\n**Not within the limit:** {_escaped(each)}" for each in self.failed]
         return "\n".join(lines) + "\n"
 
@@ -158,17 +171,31 @@ class PlanImpact:
         return Html(html_table(caption, ["output", "total of", "run", "edited", "difference"], rows))
 
 
-def impact_of(trace: RunTrace, plan: Plan, eyes: Sequence[ColumnEyes], *, limit: int = _ROWS_SHOWN) -> PlanImpact:
-    """What a plan would have made of a run. Raises UserError if the run did not read what the plan needs."""
+def impact_of(
+    trace: RunTrace,
+    plan: Plan,
+    eyes: Sequence[ColumnEyes],
+    *,
+    checked: Sequence[CheckResult] = (),
+    limit: int = _ROWS_SHOWN,
+) -> PlanImpact:
+    """What a plan would have made of a run. Raises UserError if the run did not read what the plan needs.
+
+    `checked` is what the checks of the run have found.
+    """
     other = alternative_of(trace, plan)
     cone = Cone(trace, Suppositions((), other.plan, ("the project as edited",)))
+    before = {each.name: each for each in checked}
     cone.load()
-    outputs = list[OutputImpact]()
+    outputs, checks = list[OutputImpact](), list(checked_at(cone, other.plan.checks, 0, before))
+    planned = iter(other.plan.steps)
     for number, entry in enumerate(other.entries):
         cone.take(entry)
         old, new = _sides(entry)
         if isinstance(old, OutputStep) or isinstance(new, OutputStep):
             outputs.append(_output(cone, other, number, eyes, limit))
+        if new is not None:
+            checks += checked_at(cone, other.plan.checks, next(planned).seq, before)
     return PlanImpact(
         run_id=trace.run_id,
         project=plan.name,
@@ -177,6 +204,7 @@ def impact_of(trace: RunTrace, plan: Plan, eyes: Sequence[ColumnEyes], *, limit:
         reused=other.reused,
         outputs=tuple(outputs),
         controls=tuple(_controls(trace.plan, plan)),
+        checks=tuple(checks),
     )
 
 

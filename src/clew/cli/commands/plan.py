@@ -1,6 +1,7 @@
 """`clew plan`."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,11 +53,16 @@ def plan(
     from. If the environment has a state store, the plan is followed by the versions of datasets that do not fit it.
 
     With --against, the steps that differ from those of a run are evaluated on the rows of the run that they reach,
-    without Spark, and the rows and totals of each output that would move are shown. A condition of --fail-if may use
+    without Spark, and the rows and totals of each output that would move are shown, with the checks that would
+    fail. Parameters have the values of the run, unless --param gives others. A condition of --fail-if may use
     output, column, before, after, delta, rows_changed, rows_gone and rows_new.
     """
     if against is not None:
-        _try_on_run(context, project, against, fail_if, markdown, workspace, environment)
+        if breakpoints:
+            problem = "--breakpoints lists where a run can capture rows, and --against asks about rows"
+            raise UserError(WRONG_USAGE.anywhere(problem=problem, hint="ask one after the other"))
+        tried = OnRun(against, given_parameters(param), fail_if, markdown)
+        _try_on_run(context, project, tried, workspace, environment)
         return
     if fail_if is not None or markdown:
         problem = f"{'--fail-if' if fail_if is not None else '--markdown'} needs --against"
@@ -78,21 +84,25 @@ def plan(
     _tell(found, session)
 
 
+@dataclass(frozen=True, slots=True)
+class OnRun:
+    """How an edited project is tried on a run."""
+
+    run: str
+    parameters: dict[str, object]
+    fail_if: str | None
+    markdown: bool
+
+
 def _try_on_run(
-    context: click.Context,
-    project: str,
-    against: str,
-    fail_if: str | None,
-    markdown: bool,
-    workspace: Path | None,
-    environment: str | None,
+    context: click.Context, project: str, tried: OnRun, workspace: Path | None, environment: str | None
 ) -> None:
     session = context.ensure_object(Session)
     with session.open(workspace, environment) as opened:
-        found = opened.find_run(against).impact(project, fail_if=fail_if)
+        found = opened.find_run(tried.run).impact(project, parameters=tried.parameters, fail_if=tried.fail_if)
     if session.wants_json:
         write_json(found.to_json())
-    elif markdown:
+    elif tried.markdown:
         say(found.to_markdown().rstrip("\n"))
     else:
         from clew.cli.views.comparison import impact_page

@@ -172,6 +172,7 @@ def impact_page(found: PlanImpact) -> Group:
             more = hidden - len(output.difference.rows)
             parts += [Text(f"{more:,} more rows", style="dim")] if more else []
     parts += [plain(each) for each in found.controls]
+    parts += [plain(each.sentence) for each in found.broken]
     parts += [Text.assemble(("not within the limit: ", "red"), plain(each)) for each in found.failed]
     return Group(*parts)
 

@@ -314,6 +314,7 @@ class PlanImpactDocument(ApiDocument):
     steps: list[Json]
     outputs: list[Json]
     controls: list[str]
+    checks: list[Json]
     failed: list[str]
 
 
