@@ -24,6 +24,7 @@ Other = Annotated[str, Query(min_length=1, max_length=100, description="Another 
 OutputSeq = Annotated[
     int | None, Query(ge=0, le=_LARGEST, description="The seq of an output; the default is the last.")
 ]
+RowCondition = Annotated[str | None, Query(max_length=10_000, description="A condition on the rows of each run.")]
 AtSeq = Annotated[int | None, Query(ge=0, le=_LARGEST, description="After this step, instead of an output.")]
 
 
@@ -35,7 +36,7 @@ def compare(
     other: Other,
     output: OutputSeq = None,
     at: AtSeq = None,
-    where: Annotated[str | None, Query(max_length=10_000, description="A condition on the rows of each run.")] = None,
+    where: RowCondition = None,
     key: Annotated[list[str] | None, Query(max_length=20, description="Match rows by these columns.")] = None,
     sort: Annotated[str | None, Query(max_length=255, description="Largest differences of this column first.")] = None,
     limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 100,
@@ -78,7 +79,7 @@ def why_changed(
     visit: RowVisit,
     other: Other,
     column: Annotated[str, Query(min_length=1, max_length=255, description="A column whose values are added up.")],
-    where: Annotated[str | None, Query(max_length=10_000, description="A condition on the rows of each run.")] = None,
+    where: RowCondition = None,
     output: OutputSeq = None,
     at: AtSeq = None,
     mode: Annotated[Literal["shapley", "sequential"], Query(description="How causes share what they do together.")] = (
@@ -113,6 +114,7 @@ def what_if(
     drops: Annotated[list[str] | None, Query(alias="drop", description="DATASET where CONDITION")] = None,
     expressions: Annotated[list[str] | None, Query(alias="expression", description="SEQ.COLUMN = EXPRESSION")] = None,
     parameters: Annotated[list[str] | None, Query(alias="parameter", description="NAME=VALUE")] = None,
+    where: RowCondition = None,
     output: OutputSeq = None,
     at: AtSeq = None,
     sort: Annotated[str | None, Query(max_length=255, description="Largest differences of this column first.")] = None,
@@ -122,14 +124,25 @@ def what_if(
     """The rows and totals that would differ if data or an expression were other than in the run. Nothing is stored."""
     found = visit.workspace.find_run(run)
     trace = found.open_trace()
-    texts = {"sets": tuple(sets or ()), "drops": tuple(drops or ()), "expressions": tuple(expressions or ())}
     values = {name: value for name, _, value in (each.partition("=") for each in parameters or ())}
-    asked = found.recorded_suppositions(**texts, parameters=values)
-    visit.has_read(Subject.EXPLANATION, found.id, f"what if: {asked}")
+    asked = found.recorded_suppositions(
+        sets=tuple(sets or ()), drops=tuple(drops or ()), expressions=tuple(expressions or ()), parameters=values
+    )
+    within = "" if where is None else f", where {trace.recorded(where)}"
+    visit.has_read(Subject.EXPLANATION, found.id, f"what if: {asked}{within}")
     return unchanging(
         request,
         lambda: found.what_if(
-            **texts, parameters=values, output=output, at=at, sort=sort, limit=limit, offset=offset
+            sets=tuple(sets or ()),
+            drops=tuple(drops or ()),
+            expressions=tuple(expressions or ()),
+            parameters=values,
+            where=where,
+            output=output,
+            at=at,
+            sort=sort,
+            limit=limit,
+            offset=offset,
         ).to_json(),
         found.id,
         found.record.last_seq,
@@ -147,16 +160,18 @@ def sensitivity(
     request: Request,
     visit: RowVisit,
     column: Annotated[str, Query(min_length=1, max_length=255, description="A column whose values are added up.")],
+    where: RowCondition = None,
     output: OutputSeq = None,
     at: AtSeq = None,
 ) -> Response:
     """By how much a total moves if each number that the run has looked up were one percent larger."""
     found = visit.workspace.find_run(run)
     trace = found.open_trace()
-    visit.has_read(Subject.EXPLANATION, found.id, f"what the total of {column} hangs on")
+    within = "" if where is None else f" where {trace.recorded(where)}"
+    visit.has_read(Subject.EXPLANATION, found.id, f"what the total of {column}{within} hangs on")
     return unchanging(
         request,
-        lambda: found.sensitivity(column, output=output, at=at).to_json(),
+        lambda: found.sensitivity(column, where=where, output=output, at=at).to_json(),
         found.id,
         found.record.last_seq,
         trace.policy.fingerprint,
