@@ -143,3 +143,12 @@ def test_an_aggregate_over_nulls_only_gives_null_or_counts(function: AggregateFu
     call = f"{function.name}({arguments.get(function.name, 'x') if function.parameters else ''})"
     expected = {"COUNT": 0, "COUNT_DISTINCT": 0, "COUNT_ALL": 2}.get(function.name)
     assert _value(Example(call, "", ({"x": None}, {"x": None}))) == expected
+
+
+def test_a_total_of_no_rows_is_null_and_their_count_is_zero() -> None:
+    """As for a check on all rows, where a selector has left none."""
+    scope = Scope((Table("t", {"amount": INTEGER}),))
+    for text, expected in (("SUM(amount)", None), ("COUNT_ALL()", 0), ("COALESCE(SUM(amount), 0) = 0", True)):
+        checked = check(parse(PlainText(text)), scope, Grouped(frozenset()))
+        assert checked.expression is not None, checked.diagnostics
+        assert group_evaluator(checked.expression, TODAY)([]) == expected

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import zlib
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.responses import StreamingResponse
@@ -65,5 +66,6 @@ def test_each_part_of_a_stream_can_be_read_when_it_is_sent() -> None:
         "headers": [(b"accept-encoding", b"gzip")],
         "asgi": {"spec_version": "2.4"},
     }
-    asyncio.run(CompressedAnswers(app)(scope, receive, send))
+    with ThreadPoolExecutor(max_workers=1) as beside:  # tests in a browser leave a loop running in this thread
+        beside.submit(lambda: asyncio.run(CompressedAnswers(app)(scope, receive, send))).result()
     assert readable == [f"part {number}\n".encode() * 200 for number in range(3)]

@@ -125,12 +125,12 @@ def _adds_up(check: PlannedCheck, rows: Iterable[Row], cone: Cone) -> bool:
     for row in rows:
         budgets.hold(_BYTES_PER_ROW)
         held.append(row)
-    total = group_evaluator(check.total.tree)(held)
+    total = group_evaluator(check.total.tree, cone.trace.today)(held)
     if check.tie is None:
         return total is True
     if check.tie.dataset is not None:
         held = list(cone.rows_of(check.tie.dataset, None))
-    other = group_evaluator(check.tie.value.tree)(held)
+    other = group_evaluator(check.tie.value.tree, cone.trace.today)(held)
     if not isinstance(total, int | Decimal | float) or not isinstance(other, int | Decimal | float):
         return False
     return abs(Decimal(total) - Decimal(other)) <= Decimal(check.tie.tolerance)

@@ -125,14 +125,19 @@ def signature_of(expression: Apply) -> Signature:
     return Signature(tuple(argument.type for argument in expression.arguments), expression.type)
 
 
-def group_evaluator(expression: Expression) -> Callable[[Sequence[Row]], Value]:
-    """A function from the rows of a group, at least one, to the value of an aggregation."""
+def group_evaluator(expression: Expression, today: date | None = None) -> Callable[[Sequence[Row]], Value]:
+    """A function from the rows of a group to the value of an aggregation.
+
+    A group has at least one row. Where there may be none, as for a total of all rows, `today` is needed.
+    """
     calls = [(call, _aggregate_evaluator(call)) for call in _aggregate_calls(expression)]
     outer = evaluator(expression)
 
     def evaluate(rows: Sequence[Row]) -> Value:
         values = {call: combine(rows) for call, combine in calls}
-        return outer(Row(rows[0].tables, rows[0].today, values))
+        if rows or today is None:
+            return outer(Row(rows[0].tables, rows[0].today, values))
+        return outer(Row({}, today, values))
 
     return evaluate
 

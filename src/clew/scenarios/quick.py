@@ -154,7 +154,7 @@ class QuickRun:
         if check.join is not None:
             return self._all_match(check, seen)
         if check.total is not None:
-            return group_evaluator(check.total.tree)(seen) is True
+            return group_evaluator(check.total.tree, self.prepared.today)(seen) is True
         keys = [tuple(each.tables[table][name] for name in check.keys) for each in seen]
         whole = [tuple(map(member_of, key)) for key in keys if None not in key]
         return len(set(whole)) == len(whole)
