@@ -39,18 +39,18 @@ class LineagePage:
 
 
 _STATES = {
-    "run COMPLETED": "completed runs",
-    "run FAILED": "failed runs",
-    "run RUNNING": "running",
-    "run PAUSED": "paused",
-    "run PENDING": "waiting",
-    "run APPROVED": "waiting",
-    "run CANCELLED": "cancelled",
-    "version": "registered datasets",
-    "source": "sources",
-    "place": "outputs",
-    "value": "values",
-    "rest": "more rows",
+    "run COMPLETED": ("completed run", "completed runs"),
+    "run FAILED": ("failed run", "failed runs"),
+    "run RUNNING": ("running", "running"),
+    "run PAUSED": ("paused", "paused"),
+    "run PENDING": ("waiting", "waiting"),
+    "run APPROVED": ("approved", "approved"),
+    "run CANCELLED": ("cancelled run", "cancelled runs"),
+    "version": ("registered dataset", "registered datasets"),
+    "source": ("source", "sources"),
+    "place": ("output", "outputs"),
+    "value": ("value", "values"),
+    "rest": ("rest", "rests"),
 }
 
 
@@ -121,7 +121,11 @@ def lineage_page(
         period=period,
         projects=projects,
         has_filter=has_filter,
-        states=tuple((kind, name, counts[kind]) for kind, name in _STATES.items() if counts[kind]),
+        states=tuple(
+            (kind, one if counts[kind] == 1 else many, counts[kind])
+            for kind, (one, many) in _STATES.items()
+            if counts[kind]
+        ),
         file_address=file_address,
         more_address=more_address,
     )

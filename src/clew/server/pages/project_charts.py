@@ -15,6 +15,8 @@ CHART_PERIODS = 12
 HEIGHT = 64
 STEP = 20
 """The room of a bar, in units of the picture."""
+_ROOM = 12
+"""Bars that fit at least, so that few of them are not broad."""
 _FEWEST = 2
 """One bar says nothing that its number does not."""
 
@@ -45,6 +47,16 @@ class Chart:
     height: int
     zero: int
     """Where bars begin: above it they are positive."""
+
+    @property
+    def first(self) -> str:
+        """Where the picture begins, in short."""
+        return self.bars[0].label.partition(", ")[0]
+
+    @property
+    def last(self) -> str:
+        """Where it ends."""
+        return self.bars[-1].label.partition(", ")[0]
 
     @property
     def described(self) -> str:
@@ -88,7 +100,7 @@ def chart(title: str, of: str, points: Sequence[ChartPoint]) -> Chart:
         y = zero - height if point.value > 0 else zero
         kind = point.kind or ("negative" if point.value < 0 else "")
         bars.append(ChartBar(point.label, point.text, point.address, kind, number * STEP, y, height))
-    return Chart(title, of, tuple(bars), max(1, len(points)) * STEP, HEIGHT, zero)
+    return Chart(title, of, tuple(bars), max(_ROOM, len(points)) * STEP, HEIGHT, zero)
 
 
 def _rows(cells: Sequence[Cell]) -> Iterator[ChartPoint]:

@@ -149,7 +149,8 @@ class Help {
       const answer = await fetch(address, { credentials: "same-origin", headers: { Accept: "application/json" } });
       const { problem, completions } = await answer.json();
       if (number !== this.asked || !field.isConnected) return;
-      this.tell(problem);
+      // A word that can be completed is not wrong yet.
+      this.tell(completions.found.length ? null : problem);
       this.offer(completions);
     } catch { /* The condition is checked again when it is sent. */ }
   }
