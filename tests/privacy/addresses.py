@@ -117,6 +117,13 @@ def queries_of(route: Route, row: str | None) -> Iterator[Mapping[str, Any]]:
             yield {"row": row, "column": column, "all": "true", "top": "50"}
         yield {"where": "cost > 100", "column": "cost"}
         yield {"where": 'name = "x"', "column": "cost"}
+    elif pattern.endswith(("/values", "/values.json")):
+        for column in COLUMNS:
+            yield {"column": column}
+            yield {"column": column, "where": "cost > 0"}
+    elif pattern.endswith("/condition"):
+        for where in CONDITIONS:
+            yield {"where": where}
     elif pattern.endswith(("/search", "/search.json")):
         for text in ("cost", "nowhere", MONTH, *SEARCHED):
             yield {"q": text}

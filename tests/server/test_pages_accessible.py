@@ -49,6 +49,7 @@ class Site:
             "rows": f"{run}/rows?at=20&where=journal_id+%3D+%22JE-00231%22",
             "rows of a step": f"{run}/rows?at=40&changed=1",
             "a condition that is wrong": f"{run}/rows?where=nothing+%3D+1",
+            "values of a column": f"{run}/values?at=60&column=amount_usd",
             "an output": f"{run}/outputs/60",
             "a row": f"{run}/rows/{self.line}?at=10",
             "a row that is to come": f"{run}/rows/{self.total}?at=10",

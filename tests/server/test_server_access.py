@@ -117,7 +117,7 @@ def _call(client: TestClient, served: Served, called: Called) -> Response:
         asked = {"other": served.run_id, "column": "amount_usd"}
     elif "/search" in pattern:
         asked = {"q": "amount_usd"}
-    elif pattern.endswith("/sensitivity"):
+    elif pattern.endswith(("/sensitivity", "/values", "/values.json")):
         asked = {"column": "amount_usd"}
     elif pattern.endswith("/checks/rows"):
         asked = {"name": "none"}

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import re
 import zlib
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,23 @@ def test_a_page_with_many_rows_takes_a_tenth_of_its_size(shared: Served) -> None
     assert "content-encoding" not in plain.headers
     assert gzip.decompress(sent).count(b"<td") == plain.content.count(b"<td") > 500
     assert len(sent) < len(plain.content) / 10
+
+
+def test_a_page_with_its_style_and_scripts_weighs_less_than_150_kilobytes(shared: Served) -> None:
+    """The widest page of rows, a graph, and a project: what a first visit loads, as it is sent."""
+    client, run = shared.client("auditor"), f"/runs/{shared.run_id}"
+
+    def weight(address: str) -> int:
+        headers = {"Accept": "text/html,*/*", "Accept-Encoding": "gzip"}
+        with client.stream("GET", address, headers=headers) as answer:
+            assert answer.status_code == 200
+            return len(b"".join(answer.iter_raw()))
+
+    for address in (f"{run}/rows?at=60", run, "/lineage", "/projects/gl-close", "/"):
+        page = as_page(client, address).text
+        linked = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
+        imported = [f"/static/{name}" for name in ("pages.js", "filters.js", "pictures.js")]
+        assert weight(address) + sum(map(weight, [*linked, *imported])) < 150_000, address
 
 
 @pytest.mark.parametrize(

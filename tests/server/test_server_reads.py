@@ -15,6 +15,7 @@ from tests.server.test_server_captures import capture
 
 WITHOUT_ROWS = {
     "/api/v1/runs/{run}/checks/rows": "nothing for a run without checks; tests of checks ask for failing rows",
+    "/runs/{run}/condition": "what a condition lacks while it is typed",
     "/captures": "a list of captures",
     "/captures.json": "the same",
     "/api/v1/captures": "the same",
@@ -46,6 +47,7 @@ QUESTIONS: dict[str, dict[str, str]] = {
     "/api/v1/captures/{capture}/download": {"format": "csv"},
     "/runs/{run}/rows": {"where": WHERE},
     "/runs/{run}/rows/{row}": {"at": "10"},
+    "/runs/{run}/values": {"column": "currency", "where": WHERE},
     "/runs/{run}/outputs/{output}": {},
     "/runs/{run}/explain": {"row": ONE, "column": "amount_usd"},
     "/runs/{run}/explain.html": {"row": ONE, "column": "amount_usd"},

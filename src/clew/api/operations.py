@@ -3,16 +3,19 @@
 Also garbage collection: deletes runs and versions of datasets that are not needed, and records that in a journal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from clew.api.opened_environment import EnvironmentAccess, OpenedEnvironment
 from clew.api.reads import record_access
+from clew.api.work_in_progress import Doing, Environs, doings
 from clew.auth.access_log import AccessRecord, Subject
 from clew.auth.roles import Permission
 from clew.deferred import dataclass
 from clew.events.snapshot import RunStatus
 from clew.gc.garbage import Garbage, Retention, usual_retention
 from clew.gc.run_removal import Removal, garbage_collector, remove_run
+from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.limits import Load, QueuePolicy
 from clew.runs.request import RunFilter, RunRecord
@@ -31,6 +34,7 @@ __all__ = [
 ]
 
 _NOT_ENDED = (RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.APPROVED, RunStatus.PENDING)
+_BEGUN = frozenset({RunStatus.RUNNING, RunStatus.PAUSED})
 _MOST_RUNS = 100
 _MOST_LETTERS = 50
 
@@ -45,6 +49,14 @@ class Activity:
     leases: Sequence[HeldLease]
     outbox: Sequence[OutboxLoad]
     dead: Sequence[DeadLetter]
+    doing: Mapping[str, Doing] = field(default_factory=dict)
+    """What each of the runs does, or waits for, by its id."""
+    lease_seconds: float = 30.0
+    """How long a worker may be silent before another one may take its runs."""
+
+    def does(self, run_id: str) -> Doing:
+        """What a run does, or waits for."""
+        return self.doing.get(run_id, Doing())
 
     def to_json(self) -> dict[str, object]:
         """The JSON form of the operations page."""
@@ -55,7 +67,12 @@ class Activity:
                 "max_running": self.policy.max_running,
                 "policy": self.policy.overload.value,
                 "runs": [
-                    {"run_id": run.run_id, "status": run.status.value, "created_at": run.created_at.isoformat()}
+                    {
+                        "run_id": run.run_id,
+                        "status": run.status.value,
+                        "created_at": run.created_at.isoformat(),
+                        **self.does(run.run_id).to_json(),
+                    }
                     for run in self.open_runs
                 ],
             },
@@ -93,17 +110,25 @@ class Operations:
         with self._access.opened() as at:
             name, stores, reader = at.environment.name, at.state.stores, at.runs
             tenant = at.principal.tenant_id or at.environment.settings.tenant
+            load, policy = stores.catalog.load(name), at.environment.queue_policy()
+            leases = stores.activity.leases(name, tenant_id=tenant)
+            open_runs = [
+                run
+                for status in _NOT_ENDED
+                for run in reader.runs(RunFilter(environment_id=name, status=status), _MOST_RUNS)
+            ]
+            begun = [run for run in open_runs if run.status in _BEGUN]
+            snapshots = {run.run_id: reader.projected(run.run_id).snapshot for run in begun}
+            around = Environs(open_runs, leases, load, policy.max_running, utc_now())
             return Activity(
-                load=stores.catalog.load(name),
-                policy=at.environment.queue_policy(),
-                open_runs=[
-                    run
-                    for status in _NOT_ENDED
-                    for run in reader.runs(RunFilter(environment_id=name, status=status), _MOST_RUNS)
-                ],
-                leases=stores.activity.leases(name, tenant_id=tenant),
+                load=load,
+                policy=policy,
+                open_runs=open_runs,
+                leases=leases,
                 outbox=stores.activity.outbox(name, tenant_id=tenant),
                 dead=stores.outbox.dead_letters(tenant_id=tenant, limit=_MOST_LETTERS),
+                doing=doings(open_runs, snapshots, around),
+                lease_seconds=at.environment.lease_policy().ttl_s,
             )
 
     def dead_letters(self, *, bus: str | None = None, limit: int = 100) -> tuple[DeadLetter, ...]:

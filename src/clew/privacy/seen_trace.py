@@ -15,6 +15,7 @@ from clew.plan.planned_checks import PlannedCheck
 from clew.privacy.eyes import ColumnEyes, RunEyes
 from clew.privacy.masking import NOT_SHOWN
 from clew.privacy.policy import PrivacyPolicy
+from clew.trace.column_values import ColumnValues
 from clew.trace.quarantined import QuarantinedRow, correctable_csv
 from clew.trace.reader import RunTrace
 from clew.trace.reconciliation import Reconciliation, reconcile
@@ -25,15 +26,15 @@ from clew.trace.run_parts import RunParts
 
 _MOST_ROWS = 100
 
-HasRead = Callable[[str, Iterable[str], Collection[str]], None]
-"""Records what was asked for, the columns of the answer, and the ids of its rows."""
+HasRead = Callable[[str, Iterable[str], Collection[str] | int], None]
+"""Records what was asked for, the columns of the answer, and the ids of its rows, or how many there are."""
 
 
 FindFailing = Callable[[RunTrace, PlannedCheck, int, str | None], FoundRows]
 """Finds a page of the rows that fail a check."""
 
 
-def _unrecorded(_asked: str, _columns: Iterable[str], _rows: Collection[str]) -> None:
+def _unrecorded(_asked: str, _columns: Iterable[str], _rows: Collection[str] | int) -> None:
     """For those who record what they ask for themselves."""
 
 
@@ -115,6 +116,18 @@ class SeenTrace:
         self.columns.require_condition(where)
         found = self._trace.count(where, at)
         self.has_read(self._where(where, at=at, counted=True), (), ())
+        return found
+
+    def values(self, column: str, where: str | None = None, at: int | None = None, *, most: int = 20) -> ColumnValues:
+        """Which values a column has after a step: the most frequent ones, and from where to where they go.
+
+        Counts all rows, or those that match; deleted rows are among them. The role has to see the column as it is.
+        """
+        self.policy.require_rows()
+        self.columns.require_condition(where)
+        self.columns.require(column, "list the values of")
+        found = self._trace.values(column, where, at, most=most)
+        self.has_read(self._where(where, values_of=column, at=at), (column,), found.rows)
         return found
 
     def count_of_step(self, seq: int) -> int:

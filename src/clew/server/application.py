@@ -53,6 +53,7 @@ _PUBLIC = frozenset({f"{API}/health", f"{API}/ready"})
 _PAGE_ROUTERS: tuple[APIRouter, ...] = (
     pages.entry.router,
     pages.runs.router,
+    pages.filters.router,
     pages.rows.router,
     pages.outputs.router,
     pages.changes.router,

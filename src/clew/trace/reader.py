@@ -26,6 +26,7 @@ from clew.storage.checked_files import OnDamage, TraceFiles
 from clew.storage.parts import Part, PartFile
 from clew.storage.root import StorageRoot
 from clew.storage.row_identity import RowIds, place_of
+from clew.trace.column_values import AskedColumn, ColumnValues, column_values
 from clew.trace.history import Histories
 from clew.trace.quarantined import QuarantinedRow, quarantined_rows
 from clew.trace.records import RowState, RowValues, StepSummary
@@ -202,6 +203,15 @@ class RunTrace:
         return rows.count(exact, [name for _, name in columns_of(condition)])
 
     @budgeted
+    def values(self, column: str, where: str | None = None, at: int | None = None, *, most: int = 20) -> ColumnValues:
+        """Which values a column has after a step, in all rows or in those that match."""
+        seq = self.run.checked_step(at)
+        types = dict(self.run.columns(seq))
+        self._require_column(column, seq)
+        condition = None if where is None else self.condition(where, seq)
+        return column_values(self.working(seq), AskedColumn(seq, column, types[column], most), condition, self.see)
+
+    @budgeted
     def count_of_step(self, seq: int) -> int:
         """How many rows a step changed, created or deleted."""
         return count_records(self._reading, self.run.reached_step(seq))
@@ -221,10 +231,7 @@ class RunTrace:
             raise UserError(INVALID_PAGE.anywhere(problem=f"a page cannot have {limit} rows after {offset}"))
         columns = self.run.columns(seq)
         names = [name for name, _ in columns]
-        if order.column not in names:
-            table = f"{self.plan.input.table} after step {seq}"
-            hint = did_you_mean(order.column, names)
-            raise UserError(UNKNOWN_COLUMN.anywhere(column=order.column, table=table, hint=hint))
+        self._require_column(order.column, seq)
         rows = self.working(seq)
         matching = None
         if where is not None:
@@ -340,6 +347,12 @@ class RunTrace:
     def see(self, ordinal: int, cells: Cells) -> Row:
         """A row of the working dataset for the evaluator."""
         return Row({self.plan.input.table: {**cells, "_row_id": self.row_ids.row_id(ordinal)}}, self.today)
+
+    def _require_column(self, column: str, seq: int) -> None:
+        names = [name for name, _ in self.run.columns(seq)]
+        if column not in names:
+            table = f"{self.plan.input.table} after step {seq}"
+            raise UserError(UNKNOWN_COLUMN.anywhere(column=column, table=table, hint=did_you_mean(column, names)))
 
     def _page(self, limit: int, after: str | None) -> Page:
         if limit < 1:

@@ -31,6 +31,16 @@ def rows(run_id: str, **query: object) -> str:
     return _with(f"{run(run_id)}/rows", query)
 
 
+def column_values(run_id: str, column: str, **query: object) -> str:
+    """Which values a column of a run has at a step."""
+    return _with(f"{run(run_id)}/values", {"column": column, **query})
+
+
+def condition(run_id: str, **query: object) -> str:
+    """Whether a condition is valid, and what can stand at its end."""
+    return _with(f"{run(run_id)}/condition", query)
+
+
 def output(run_id: str, seq: int, **query: object) -> str:
     """What an output of a run has written."""
     return _with(f"{run(run_id)}/outputs/{seq}", query)
@@ -101,6 +111,12 @@ def lineage(**query: object) -> str:
     return _with("/lineage", query)
 
 
+def as_picture(address: str) -> str:
+    """The picture of a page as a file."""
+    path, mark, query = address.partition("?")
+    return f"{path}.svg{mark}{query}"
+
+
 def audit(**query: object) -> str:
     """Who read what."""
     return _with("/audit", query)
@@ -109,6 +125,11 @@ def audit(**query: object) -> str:
 def project(name: str, **query: object) -> str:
     """A project."""
     return _with(f"/projects/{_part(name)}", query)
+
+
+def plan_picture(name: str) -> str:
+    """The picture of a project's plan as a file."""
+    return f"{project(name)}/plan.svg"
 
 
 def dataset(name: str) -> str:

@@ -104,6 +104,8 @@ class Joined:
     cells: tuple[tuple[str, ValueCell], ...]
     is_missing: bool
     is_first_of_several: bool
+    what_if: str | None = None
+    """Where to ask what another value would change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,7 @@ def unlinked(node: TreeNode) -> TreeNode:
         in_run=replace(node.in_run, address=None) if node.in_run else None,
         rest=replace(node.rest, address=None) if node.rest else None,
         cut=None if node.cut is None else "",
+        joined=replace(node.joined, what_if=None) if node.joined else None,
         children=tuple(map(unlinked, node.children)),
         parents=tuple(map(unlinked, node.parents)),
     )

@@ -22,6 +22,7 @@ from clew.explain.tree import (
     Updated,
     WindowRows,
 )
+from clew.lang.narrowing import literal_of, only
 from clew.lang.typed import Value
 from clew.server.pages import addresses, words
 from clew.server.pages.explain_nodes import (
@@ -195,7 +196,7 @@ class _Tree:
             case Explanation():
                 return self.value(each.explanation, each.name)
             case JoinedRow():
-                joined = _joined(each.explanation)
+                joined = _joined(each.explanation, _draft(self.root.run_id, each.explanation, each.name))
                 how = "no row matched" if joined.is_missing else f"from the row that matched in {joined.dataset}"
                 return TreeNode(
                     name=each.name,
@@ -225,7 +226,8 @@ class _Tree:
         in_run = InRun(explanation.run_id, title, addresses.run(explanation.run_id))
         row = words.row_name(explanation.label or explanation.row_id)
         address = addresses.row(explanation.run_id, explanation.row_id, at=explanation.at)
-        return (_with(self.value(explanation), row=row, row_address=address, in_run=in_run),)
+        value = _Tree(self.title_of, explanation).value(explanation)
+        return (_with(value, row=row, row_address=address, in_run=in_run),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +271,26 @@ def _join_node(join: JoinedRow) -> TreeNode:
     return TreeNode(name=join.alias, cell=None, how=how, joined=joined, source=joined.source, is_source=True)
 
 
-def _joined(join: JoinedRow) -> Joined:
+def _draft(run_id: str, join: JoinedRow, name: str) -> str | None:
+    """Where to ask what another value of a joined row would change: the question, to be edited before it is asked."""
+    column = name.rpartition(".")[2]
+    row = join.row or {}
+    value = literal_of(row.get(column))
+    can_be_written = f"{join.dataset} {column}".split() == [join.dataset, column]
+    if column not in row or value is None or not can_be_written:
+        return None
+    told = {
+        other: literal
+        for other, each in row.items()
+        if other != column and not other.startswith("_") and not isinstance(each, float)
+        for literal in [literal_of(each)]
+        if literal is not None
+    }
+    where = " AND ".join(only(other, literal) for other, literal in told.items())
+    return addresses.what_if(run_id, draft=f"{join.dataset}{' where ' if where else ''}{where}: {column} = {value}")
+
+
+def _joined(join: JoinedRow, what_if: str | None = None) -> Joined:
     return Joined(
         alias=join.alias,
         dataset=join.dataset,
@@ -279,6 +300,7 @@ def _joined(join: JoinedRow) -> Joined:
         cells=tuple((name, words.cell(value)) for name, value in (join.row or {}).items()),
         is_missing=join.row is None,
         is_first_of_several=join.matches > 1,
+        what_if=what_if,
     )
 
 

@@ -3,6 +3,8 @@
 Also the lineage of one trace id: rows of runs and frames of processes.
 """
 
+from collections import Counter
+
 from clew.deferred import dataclass
 from clew.server.pages import addresses
 from clew.server.pages.drawing.graph import Graph, GraphNode, Picture, drawn
@@ -28,6 +30,28 @@ class LineagePage:
     period: str
     projects: tuple[str, ...]
     has_filter: bool
+    states: tuple[tuple[str, str, int], ...]
+    """What the colours mean: the kind of a box, what it is called, and how many there are."""
+    file_address: str
+    """The picture as a file."""
+    more_address: tuple[str, str] | None
+    """Where more runs are drawn: label and address."""
+
+
+_STATES = {
+    "run COMPLETED": ("completed run", "completed runs"),
+    "run FAILED": ("failed run", "failed runs"),
+    "run RUNNING": ("running", "running"),
+    "run PAUSED": ("paused", "paused"),
+    "run PENDING": ("waiting", "waiting"),
+    "run APPROVED": ("approved", "approved"),
+    "run CANCELLED": ("cancelled run", "cancelled runs"),
+    "version": ("registered dataset", "registered datasets"),
+    "source": ("source", "sources"),
+    "place": ("output", "outputs"),
+    "value": ("value", "values"),
+    "rest": ("rest", "rests"),
+}
 
 
 def value_graph(root: TreeNode, run_id: str, title: str) -> Graph:
@@ -79,10 +103,32 @@ def lineage_page(
     period: str = "",
     projects: tuple[str, ...] = (),
     has_filter: bool = False,
+    file_address: str = "",
+    more_address: tuple[str, str] | None = None,
 ) -> LineagePage:
     """A graph, drawn."""
     whole = addresses.lineage() if focus else None
-    return LineagePage(drawn(graph), title, lead, focus, whole, back, turn, project, period, projects, has_filter)
+    counts = Counter(node.kind for node in graph.nodes)
+    return LineagePage(
+        picture=drawn(graph),
+        title=title,
+        lead=lead,
+        focus=focus,
+        whole_address=whole,
+        back=back,
+        turn=turn,
+        project=project,
+        period=period,
+        projects=projects,
+        has_filter=has_filter,
+        states=tuple(
+            (kind, one if counts[kind] == 1 else many, counts[kind])
+            for kind, (one, many) in _STATES.items()
+            if counts[kind]
+        ),
+        file_address=file_address,
+        more_address=more_address,
+    )
 
 
 def _joined_key(node: TreeNode) -> str:

@@ -1,9 +1,10 @@
 """For operators: the queue, running runs and their workers, and events that buses rejected."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from clew.api.operations import Activity
+from clew.api.work_in_progress import Doing
 from clew.deferred import dataclass
 from clew.events.snapshot import RunStatus
 from clew.runs.request import RunRecord
@@ -23,17 +24,30 @@ class WaitingRun:
     period: str
     status: RunStatus
     note: str
+    """What it does or waits for."""
+    behind: tuple[str, str] | None
+    """The run that it waits for: short id and address."""
     since: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRun:
+    """A run that a worker holds, and what it does."""
+
+    name: str
+    address: str
+    doing: str
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerLine:
     """A worker that executes runs."""
 
-    owner: str
-    runs: tuple[tuple[str, str], ...]
-    """Short ids and addresses."""
-    expires: str
+    host: str
+    process: str
+    runs: tuple[HeldRun, ...]
+    health: str
+    """When it was last heard from."""
     is_expired: bool
 
 
@@ -102,18 +116,16 @@ def operations_page(found: Activity, now: datetime, *, may_replay: bool) -> Oper
         queued=found.load.queued,
         most_running=found.policy.max_running,
         policy=_POLICIES[found.policy.overload.value],
-        runs=tuple(_run(run, now) for run in found.open_runs),
-        workers=_workers(found.leases, now),
+        runs=tuple(_run(run, found.does(run.run_id), now) for run in found.open_runs),
+        workers=_workers(found, now),
         buses=tuple(_bus(load, now) for load in found.outbox),
         letters=tuple(_letter(letter) for letter in found.dead),
         may_replay=may_replay and bool(found.dead),
     )
 
 
-def _run(run: RunRecord, now: datetime) -> WaitingRun:
-    note = "waits for approval" if run.approval_pending else ""
-    if not note and run.request.not_before is not None and run.request.not_before > now:
-        note = f"not before {words.second(run.request.not_before)}"
+def _run(run: RunRecord, doing: Doing, now: datetime) -> WaitingRun:
+    behind = doing.behind
     return WaitingRun(
         run_id=run.run_id,
         address=addresses.run(run.run_id),
@@ -121,24 +133,47 @@ def _run(run: RunRecord, now: datetime) -> WaitingRun:
         version=version_text(run.request.project_version),
         period=run.request.period,
         status=run.status,
-        note=note,
+        note=doing.waits_for or _at_work(doing, now),
+        behind=(words.short(behind), addresses.run(behind)) if behind is not None else None,
         since=words.duration(now - (run.started_at or run.created_at)),
     )
 
 
-def _workers(leases: Sequence[HeldLease], now: datetime) -> tuple[WorkerLine, ...]:
+def _at_work(doing: Doing, now: datetime) -> str:
+    if doing.step is None:
+        return ""
+    if doing.since is None:
+        return doing.step
+    return f"step {doing.step}, for {words.duration(max(now - doing.since, timedelta()))}"
+
+
+def _workers(found: Activity, now: datetime) -> tuple[WorkerLine, ...]:
     owners = dict[str, list[HeldLease]]()
-    for lease in leases:
+    for lease in found.leases:
         owners.setdefault(lease.owner, []).append(lease)
-    return tuple(_worker(owner, held, now) for owner, held in owners.items())
+    return tuple(_worker(owner, held, found, now) for owner, held in owners.items())
 
 
-def _worker(owner: str, held: Sequence[HeldLease], now: datetime) -> WorkerLine:
-    first = min(lease.expires_at for lease in held)
+def _worker(owner: str, held: Sequence[HeldLease], found: Activity, now: datetime) -> WorkerLine:
+    host, colon, process = owner.rpartition(":")
+    runs = {run.run_id: run for run in found.open_runs}
+    last = max(lease.expires_at for lease in held) - timedelta(seconds=found.lease_seconds)
+    silent = max(now - last, timedelta())
     is_expired = any(lease.is_expired for lease in held)
-    expires = f"expired {words.duration(now - first)} ago" if is_expired else f"for {words.duration(first - now)} more"
-    runs = tuple((words.short(lease.run_id), addresses.run(lease.run_id)) for lease in held)
-    return WorkerLine(owner, runs, expires, is_expired)
+    heard = f"last heard from {words.duration(silent)} ago"
+    return WorkerLine(
+        host=host if colon else owner,
+        process=process if colon else "",
+        runs=tuple(_held(lease.run_id, runs.get(lease.run_id), found, now) for lease in held),
+        health=f"silent: {heard}; another worker may take its runs" if is_expired else f"alive: {heard}",
+        is_expired=is_expired,
+    )
+
+
+def _held(run_id: str, run: RunRecord | None, found: Activity, now: datetime) -> HeldRun:
+    doing = found.does(run_id)
+    name = f"{run.request.project_id}, {run.request.period}" if run is not None else words.short(run_id)
+    return HeldRun(name, addresses.run(run_id), doing.waits_for or _at_work(doing, now))
 
 
 def _bus(load: OutboxLoad, now: datetime) -> BusLine:

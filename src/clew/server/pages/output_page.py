@@ -11,7 +11,7 @@ from clew.events.snapshot import StepSnapshot, StepStatus
 from clew.lang.text_form import text_of
 from clew.plan.operations import OutputStep
 from clew.privacy.seen_trace import SeenTrace
-from clew.server.pages import addresses
+from clew.server.pages import addresses, words
 from clew.server.pages.rows_page import RowsPage, RowsQuery, rows_page
 
 
@@ -37,6 +37,8 @@ class OutputPage:
     filter_address: str
     """The same rows where they can be filtered and sorted."""
     reconciliation_address: str
+    files: tuple[tuple[str, str], ...]
+    """The formats in which what was written can be downloaded, with addresses."""
     first: str | None
     previous: str | None
     following: str | None
@@ -83,6 +85,9 @@ def output_page(run: Run, trace: SeenTrace, step: OutputStep, query: RowsQuery) 
         found=found,
         filter_address=addresses.rows(trace.run_id, at=step.seq, where=query.where, columns=list(step.columns)),
         reconciliation_address=addresses.reconciliation(trace.run_id),
+        files=tuple(
+            (name, addresses.rows_file(trace.run_id, format_, output=step.seq)) for format_, name in words.FORMATS
+        ),
         first=_turned(found.first, trace, step),
         previous=_turned(found.previous, trace, step),
         following=_turned(found.following, trace, step),

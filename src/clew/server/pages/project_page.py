@@ -9,7 +9,7 @@ from typing import Literal
 
 from clew.api.projects import ProjectView
 from clew.deferred import dataclass
-from clew.definitions import Status
+from clew.definitions import CaptureMode, Status
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import PROJECT_CHANGED
 from clew.plan import Plan
@@ -17,6 +17,7 @@ from clew.plan.lineage import SourceColumn
 from clew.runs.registry import ProjectVersion
 from clew.server.pages import addresses, words
 from clew.server.pages.drawing.plan_picture import PlanPicture, plan_picture
+from clew.server.pages.project_charts import Chart
 from clew.server.pages.project_operations import ToldOperations
 
 
@@ -156,9 +157,14 @@ class ProjectPage:
     runs_address: str
     periods: tuple[str, ...]
     """The periods that a run can be requested for; empty if the caller may not request runs."""
+    breakpoints: tuple[tuple[str, int], ...]
+    """Where rows can be captured: names, and the steps after which they lie."""
+    capture_modes: tuple[tuple[str, str], ...]
+    """What a capture may keep: as requests name it, and in words."""
     changes: tuple[VersionChange, ...]
     """What the caller may do with the versions."""
     operations: ToldOperations
+    charts: tuple[Chart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +188,7 @@ def project_page(
     periods: Sequence[str] = (),
     changes: Sequence[VersionChange] = (),
     operations: ToldOperations | None = None,
+    charts: Sequence[Chart] = (),
 ) -> ProjectPage:
     """The page of a project."""
     active = next((version.version for version in versions if version.status == "active"), None)
@@ -202,8 +209,11 @@ def project_page(
         problems=tuple(problems),
         runs_address=addresses.runs(project=view.project),
         periods=tuple(periods),
+        breakpoints=tuple((each.name, each.seq) for each in plan.breakpoints) if plan else (),
+        capture_modes=tuple((mode.value, words.capture_mode(mode)) for mode in CaptureMode),
         changes=tuple(changes),
         operations=operations or ToldOperations((), (), None, ()),
+        charts=tuple(charts),
     )
 
 

@@ -20,6 +20,7 @@ from clew.deferred import dataclass
 from clew.server.access.visit import Visit
 from clew.server.errors import is_for_programs
 from clew.server.pages import addresses
+from clew.server.pages.drawing.picture_file import PictureFile
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
@@ -169,6 +170,17 @@ class Desk:
         address = addresses.as_json(f"{url.path}?{url.query}" if url.query else url.path)
         frame = shell(visit, section, scripts=scripts, json_address=address)
         return HTMLResponse(self.templates.render(template, page=page(), shell=frame))
+
+    @property
+    def wants_picture(self) -> bool:
+        """Whether the response is a picture in a file."""
+        return self._request.url.path.endswith(".svg")
+
+    def picture(self, page: PictureFile, name: str) -> Response:
+        """A picture to keep, as SVG."""
+        text = self.templates.render("picture.svg", page=page)
+        headers = {"Content-Disposition": f'attachment; filename="{name}.svg"'}
+        return Response(text, media_type="image/svg+xml", headers=headers)
 
     def fragment(self, template: str, page: object) -> Response:
         """A part of a page, for a script that replaces the current one."""

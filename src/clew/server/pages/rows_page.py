@@ -6,6 +6,8 @@ from typing import Literal
 
 from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
+from clew.lang.narrowing import literal_of, within
+from clew.lang.text_form import name_text
 from clew.lang.types import Kind
 from clew.plan.operations import CreatingStep
 from clew.privacy.seen_trace import SeenTrace
@@ -20,6 +22,8 @@ PAGE = 50
 _LONGEST_TRAIL = 40
 _SYSTEM = frozenset({"_period", "_labels", "_deleted"})
 _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
+ORDERED = _NUMBERS | {Kind.DATE}
+"""Columns for which a range says something to people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,12 @@ class ShownColumn:
     sorted: Literal["ascending", "descending", "none"]
     sort_address: str | None
     """None where rows come in no other order than theirs."""
+    values_address: str | None
+    """Which values it has; None where the caller does not see it as it is, and may not filter by it."""
+    written: str
+    """Its name as conditions write it."""
+    is_ordered: bool
+    """Whether its values are greater and less, and not only other ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,8 @@ class ShownCell:
     address: str
     is_number: bool
     """Whether the column has numbers, so that its NULLs stand where they do."""
+    literal: str | None
+    """The value as conditions write it; None where rows cannot be filtered by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,10 @@ class RowsPage:
     rows: tuple[ShownRow, ...]
     example: str
     """An example of a condition."""
+    narrowing: str
+    """What stands before a condition that narrows the present one down."""
+    check_address: str
+    """Where a condition is checked while it is typed."""
     problem: str | None
     """Why the condition is not valid, with the position of the error."""
     told: str
@@ -151,6 +167,8 @@ def rows_page(trace: SeenTrace, query: RowsQuery) -> RowsPage:
         columns=tuple(_column(trace, name, found, query) for name in shown),
         rows=tuple(_row(trace, row, shown, before, at, tail) for row in found.rows),
         example=_example(trace),
+        narrowing=within(query.where),
+        check_address=addresses.condition(trace.run_id, at=at),
         problem=problem,
         told=words.page_of_rows(query.offset, len(found.rows), None if problem else _total(trace, query, found, at)),
         hidden=len([name for name, _ in found.columns if name not in _SYSTEM and name not in shown]),
@@ -202,7 +220,31 @@ def _column(trace: SeenTrace, name: str, found: FoundRows, query: RowsQuery) -> 
     sorted_ = ("descending" if query.descending else "ascending") if is_sorted else "none"
     turned = is_sorted and not query.descending
     address = _address(trace, query, sort=name, direction="descending" if turned else "") if not query.changed else None
-    return ShownColumn(name, str(type_), type_.kind in _NUMBERS, sorted_, address)  # type: ignore[arg-type]
+    return ShownColumn(
+        name=name,
+        type=str(type_),
+        is_number=type_.kind in _NUMBERS,
+        sorted=sorted_,  # type: ignore[arg-type]
+        sort_address=address,
+        values_address=_values(trace, query, name, found.at),
+        written=name_text(name),
+        is_ordered=type_.kind in ORDERED,
+    )
+
+
+def _values(trace: SeenTrace, query: RowsQuery, name: str, at: int) -> str | None:
+    if not trace.columns.is_clear(name):
+        return None
+    return addresses.column_values(
+        trace.run_id,
+        name,
+        at=at,
+        where=query.where,
+        sort=query.sort,
+        direction="descending" if query.descending else "",
+        columns=list(query.columns),
+        changed="1" if query.changed else "",
+    )
 
 
 def _row(
@@ -216,6 +258,7 @@ def _row(
             words.cell(old.get(name)) if old is not None and old.get(name) != row.state[name] else None,
             addresses.explanation(trace.run_id, row.row_id, name, at=at),
             name in numbers,
+            literal_of(row.state[name]) if trace.columns.is_clear(name) else None,
         )
         for name in shown
     )

@@ -23,6 +23,8 @@ class WhatIfQuery:
     drops: tuple[str, ...] = ()
     expressions: tuple[str, ...] = ()
     sort: str = ""
+    draft: str = ""
+    """What may be set, to be edited before it is asked."""
 
     @property
     def is_asked(self) -> bool:
@@ -54,6 +56,8 @@ class WhatIfPage:
     expression: str
     datasets: str
     is_asked: bool
+    is_draft: bool
+    """Whether the form is filled in and waits to be edited."""
     summary: str
     totals: tuple[tuple[str, str, str, str], ...]
     rows: tuple[SupposedRow, ...]
@@ -79,11 +83,12 @@ def what_if_page(trace: SeenTrace, query: WhatIfQuery, ask: Ask) -> WhatIfPage:
         run_address=addresses.run(trace.run_id),
         title=trace.plan.title,
         period=trace.period,
-        setting=next(iter(query.sets), ""),
+        setting=next(iter(query.sets), query.draft),
         dropped=next(iter(query.drops), ""),
         expression=next(iter(query.expressions), ""),
         datasets=", ".join(dict.fromkeys(use.name for use in trace.plan.datasets_read)),
         is_asked=answer is not None,
+        is_draft=bool(query.draft) and not query.is_asked,
         summary=_summary(answer) if answer else "",
         totals=tuple(
             (

@@ -111,12 +111,13 @@ def what_if(
     drops: Annotated[list[str] | None, Query(alias="drop")] = None,
     expressions: Annotated[list[str] | None, Query(alias="expression")] = None,
     sort: str = "",
+    draft: Annotated[str, Query(max_length=10_000)] = "",
 ) -> Response:
     """What would be different in a run."""
     asked = visit.workspace.find_run(run)
     trace = asked.open_trace()
     texts = [tuple(each.strip() for each in given or () if each.strip()) for given in (sets, drops, expressions)]
-    query = WhatIfQuery(texts[0], texts[1], texts[2], sort)
+    query = WhatIfQuery(texts[0], texts[1], texts[2], sort, draft.strip())
     if query.is_asked:
         told = asked.recorded_suppositions(sets=query.sets, drops=query.drops, expressions=query.expressions)
         visit.has_read(Subject.EXPLANATION, asked.id, f"what if: {told}")

@@ -8,7 +8,8 @@ from clew.auth.access_log import Subject
 from clew.auth.roles import Permission
 from clew.server.access.visit import AskingVisit, Visit
 from clew.server.pages import addresses
-from clew.server.pages.drawing.graph import Graph
+from clew.server.pages.drawing.graph import Graph, drawn
+from clew.server.pages.drawing.picture_file import graph_file
 from clew.server.pages.explain_page import explain_page
 from clew.server.pages.lineage_page import lineage_page, trace_graph, value_graph
 from clew.server.pages.lineage_runs import RunsToDraw, periods_above, run_graph, run_key, versions_in
@@ -18,7 +19,8 @@ from clew.tracelink import Direction
 
 router = APIRouter()
 
-_MOST_RUNS = 60
+_USUAL_RUNS, _MOST_RUNS = 60, 250
+"""How many runs are drawn; older ones are added where these have read their rows."""
 _MOST_COUNTED = 1000
 _ROWS_BEHIND = 8
 _MOST_TRACES = 200
@@ -26,6 +28,7 @@ _MOST_TRACES = 200
 
 @router.get("/lineage")
 @router.get("/lineage.json")
+@router.get("/lineage.svg")
 def lineage(
     visit: AskingVisit,
     desk: AtDesk,
@@ -38,6 +41,7 @@ def lineage(
     at: Annotated[int | None, Query(ge=0)] = None,
     trace: Annotated[int | None, Query(ge=1, lt=2**64)] = None,
     direction: Direction = Direction.UP,
+    runs: Annotated[int, Query(ge=1, le=_MOST_RUNS)] = _USUAL_RUNS,
 ) -> Response:
     """A graph of the values that a value was made from, of a trace id, or by default of runs and datasets."""
     if trace is not None:
@@ -45,9 +49,13 @@ def lineage(
     if run and row and column:
         return _of_value(visit, desk, run, row, column, at)
     about = visit.workspace.find_run(focus).id if focus else None
-    graph, left_out = _of_runs(visit, project.strip(), period.strip(), about)
+    graph, left_out = _of_runs(visit, project.strip(), period.strip(), about, runs)
     if about is not None:
         graph = graph.around(run_key(about))
+    if desk.wants_picture:
+        return desk.picture(graph_file(drawn(graph), "Lineage"), "lineage")
+    asked = {"project": project, "period": period, "focus": focus}
+    more = (f"Show {_MOST_RUNS} runs", addresses.lineage(**asked, runs=_MOST_RUNS))
     return desk.page(
         visit,
         "lineage.html",
@@ -61,24 +69,26 @@ def lineage(
             period=period,
             projects=visit.project_ids(),
             has_filter=about is None,
+            file_address=addresses.as_picture(addresses.lineage(**asked, runs=runs if runs != _USUAL_RUNS else "")),
+            more_address=more if left_out and about is None and runs < _MOST_RUNS else None,
         ),
         document=graph.to_json,
         scripts=("graph.js",),
     )
 
 
-def _of_runs(visit: Visit, project: str, period: str, about: str | None) -> tuple[Graph, str]:
+def _of_runs(visit: Visit, project: str, period: str, about: str | None, most: int) -> tuple[Graph, str]:
     """The newest runs and one that is asked about, with the runs whose rows they read; and what is left out."""
     workspace = visit.workspace
     found = workspace.find_runs(project=project or None, period=period or None, limit=_MOST_COUNTED + 1)
-    newest = found[:_MOST_RUNS]
+    newest = found[:most]
     if about is not None and all(run.id != about for run in newest):
         newest = [workspace.find_run(about), *newest]
     graph = run_graph(RunsToDraw(newest, workspace.find_run, versions_in(workspace), periods_above(workspace)))
-    if len(found) <= _MOST_RUNS:
+    if len(found) <= most:
         return graph, ""
     count = f"{len(found):,}" if len(found) <= _MOST_COUNTED else f"more than {_MOST_COUNTED:,}"
-    return graph, f" The newest {_MOST_RUNS} of {count} runs, and older ones whose rows these have read."
+    return graph, f" The newest {most} of {count} runs, and older ones whose rows these have read."
 
 
 def _of_value(visit: Visit, desk: AtDesk, run: str, row: str, column: str, at: int | None) -> Response:
@@ -90,6 +100,8 @@ def _of_value(visit: Visit, desk: AtDesk, run: str, row: str, column: str, at: i
         asked.explain(row, column, at=at, top=_ROWS_BEHIND), lambda each: title_of(visit, each), top=_ROWS_BEHIND
     )
     graph = value_graph(found.root, run_id, str(title_of(visit, run_id)))
+    if desk.wants_picture:
+        return desk.picture(graph_file(drawn(graph), f"{column} of {found.label}"), f"lineage-{run_id[:8]}")
     return desk.page(
         visit,
         "lineage.html",
@@ -103,6 +115,7 @@ def _of_value(visit: Visit, desk: AtDesk, run: str, row: str, column: str, at: i
                 (found.label, found.row_address),
                 ("Explanation", addresses.explanation(run_id, row, column, at=at)),
             ),
+            file_address=addresses.as_picture(addresses.lineage(run=run_id, row=row, column=column, at=at)),
         ),
         document=graph.to_json,
         scripts=("graph.js",),
@@ -115,6 +128,8 @@ def _of_trace(visit: Visit, desk: AtDesk, trace: int, direction: Direction) -> R
     visit.has_read(Subject.LINEAGE, str(trace), direction.value)
     found = visit.workspace.lineage(trace, direction.value, limit=_MOST_TRACES)
     graph = trace_graph(found)
+    if desk.wants_picture:
+        return desk.picture(graph_file(drawn(graph), f"Trace {trace}"), f"lineage-{trace}")
     upwards = direction is Direction.UP
     rest = "" if found.is_complete else f" Only the nearest {len(graph.nodes)} are shown."
     turned = Direction.DOWN if upwards else Direction.UP
@@ -126,6 +141,7 @@ def _of_trace(visit: Visit, desk: AtDesk, trace: int, direction: Direction) -> R
             graph,
             title=f"Trace {trace}",
             lead=("The rows that it came from." if upwards else "What was made from it.") + rest,
+            file_address=addresses.as_picture(addresses.lineage(trace=trace, direction=direction.value)),
             turn=("What was made from it" if upwards else "What it came from", _turned(trace, turned)),
         ),
         document=found.to_json,

@@ -20,10 +20,14 @@ from clew.runs.registry import ProjectVersion
 from clew.server.access.visit import RunVisit, Visit, may
 from clew.server.pages import addresses
 from clew.server.pages.dataset_page import dataset_page
+from clew.server.pages.drawing.picture_file import plan_file
+from clew.server.pages.drawing.plan_picture import plan_picture
+from clew.server.pages.project_charts import CHART_PERIODS, MOST_BARS, charts_of
 from clew.server.pages.project_operations import operations_of, scenarios_of
 from clew.server.pages.project_page import (
     FILE,
     ComparableDefinition,
+    ProjectPage,
     VersionChange,
     can_run,
     project_page,
@@ -80,11 +84,11 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
     except UserError as error:
         problems = error.diagnostics
     compared = _compared(visit, files, view, old, new) if old and new else None
-    return desk.page(
-        visit,
-        "project.html",
-        section="Projects",
-        page=lambda: project_page(
+
+    def page() -> ProjectPage:
+        overview = visit.workspace.overview(project=view.project, periods=CHART_PERIODS)
+        ended = [run.record for run in visit.workspace.find_runs(project=view.project, limit=MOST_BARS)]
+        return project_page(
             view,
             description=definition.description if definition else None,
             file=definition.file if definition else "",
@@ -97,9 +101,16 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
             operations=operations_of(
                 plan,
                 scenarios_of(definition, files.loaded.workspace.scenarios),
-                visit.workspace.overview(project=view.project, periods=1),
+                overview,
             ),
-        ),
+            charts=charts_of(overview, ended),
+        )
+
+    return desk.page(
+        visit,
+        "project.html",
+        section="Projects",
+        page=page,
         document=lambda: {
             **view.to_json(),
             "plan": plan_to_json(plan) if plan else None,
@@ -109,15 +120,25 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
     )
 
 
+@router.get("/projects/{project}/plan.svg")
+def plan_of_project(project: str, visit: RunVisit, desk: AtDesk) -> Response:
+    """The picture of the plan of a project, as a file."""
+    view = visit.workspace.projects.find(project)
+    plan = visit.workspace.files.plan(view.project)
+    return desk.picture(plan_file(plan_picture(plan), view.name), f"plan-{view.project}")
+
+
 @router.post("/projects/{project}/runs")
 def start_run(
     project: str,
     period: Annotated[str, Form()],
     request_id: Annotated[str, Form()],
     visit: Annotated[Visit, may(Permission.START_RUNS)],
+    capture: Annotated[list[str] | None, Form()] = None,
 ) -> RedirectResponse:
     """Request a run. The form contains a request id, so that sending it twice creates one run."""
-    run = visit.workspace.submit(project, period.strip(), request_id=request_id)
+    captures = [each for each in capture or () if each]
+    run = visit.workspace.submit(project, period.strip(), request_id=request_id, captures=captures)
     return RedirectResponse(addresses.run(run.id), 303)
 
 

@@ -1,5 +1,9 @@
 // Column lineage on a plan: a column highlights the steps that set it and the datasets that it is derived from.
 
+import { offerPictures } from "./pictures.js";
+
+offerPictures();
+
 const plan = document.querySelector("[data-plan]");
 const told = document.querySelector("[data-origin]");
 let kept = null;

@@ -1,5 +1,6 @@
 // Rows and row history: a slider over the steps, arrow keys in tables, links that load in place.
 
+import { addFilters } from "./filters.js";
 import { copyLinks, fetchPage, replacePart } from "./pages.js";
 
 const PART = "content";
@@ -105,7 +106,8 @@ function enhance() {
     showChanges(table);
   });
   copyLinks(root);
-  for (const link of root.querySelectorAll("thead a, .pages a, .history .when a")) {
+  addFilters(root, show);
+  for (const link of root.querySelectorAll("thead a:not(.values-of), .pages a, .history .when a")) {
     link.addEventListener("click", (event) => {
       if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
       event.preventDefault();
