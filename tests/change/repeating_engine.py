@@ -92,7 +92,8 @@ class RepeatingExecutor(InterpretingExecutor):
         for part in [each for each in self.writer.parts if each.kind == "input"]:
             use = next(each for each in self.plan.datasets_read if each.key == part.name)
             reason = self.taking.differs(use)
-            if reason is None and self.taking.looks_again and not self.taking.is_same(use, [part]):
+            looks_again = self.taking.looks_again and self.run.request.as_of is None
+            if reason is None and looks_again and not self.taking.is_same(use, [part]):
                 reason = "its rows were changed"
             if reason is None:
                 [described] = self.taking.take_input(use)

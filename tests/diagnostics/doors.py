@@ -26,6 +26,7 @@ WATCHED: Mapping[str, str] = {
     "CutNeedsGroup": "scenarios/test_scenario_cuts.py::test_a_summary_needs_its_rows",
     "CutTooLarge": "scenarios/test_scenario_cuts.py::test_a_cut_of_more_rows_than_a_scenario_may_have_is_refused",
     "NotRerunnable": "change/test_change_rerun.py::test_a_run_stays_while_a_rerun_may_take_over_more",
+    "NotKnownThen": "change/test_change_as_of.py::test_what_was_not_known_is_refused_with_the_reason",
     "RunRepeated": "change/test_change_rerun.py::test_a_run_stays_while_a_rerun_may_take_over_more",
     "SyntaxError": "cli/test_cli_check.py::test_anchors_that_multiply_are_refused_quickly",
     "UnknownColumn": "cli/test_cli_check.py::test_an_error_shows_place_code_caret_and_hint",

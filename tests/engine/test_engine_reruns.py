@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from clew.api.run import Run
 from clew.api.workspace import Workspace
 from clew.diagnostics import UserError
+from clew.runs.clock import utc_now
 from tests.change.rerun_shops import (
     ORDERS,
     answers,
@@ -106,6 +107,21 @@ def test_inputs_are_those_of_the_earlier_run_unless_sources_are_looked_at_again(
     assert reasons(again)[50] == "the rows of orders were read again"
     assert files_of(shop, again) == {"input/orders", "changes/10-20", "created/30", "changes/40-50"}
     same_as_a_full_run(shop, again)
+
+
+def test_a_run_as_of_a_time_has_what_was_read_by_then_and_publishes_nothing(shop: Shop) -> None:
+    edited(shop, six_steps(), status="active")
+    first = full(shop)
+    before, between = rows_of(shop, first), utc_now()
+    shop.write({"data/rates.csv": "currency,rate,_period_from,_period_to\nEUR,7.0000,2025-01-01,\n"})
+    second = full(shop)
+    now = rows_of(shop, second)
+    then = completed(Workspace(shop.root).run("six", "2026-01", as_of=between))
+    assert (rows_of(shop, then), taken(then)) == (before, [10, 20, 30, 40, 50])
+    assert rows_of(shop, second) == now != before
+    assert then.record.request.rerun is not None
+    assert then.record.request.rerun.of == first.id
+    require_whole(found(shop, then))
 
 
 def test_a_step_that_looks_up_changed_rows_is_computed_and_those_before_it_are_not(shop: Shop) -> None:

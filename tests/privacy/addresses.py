@@ -115,6 +115,7 @@ def queries_of(route: Route, row: str | None) -> Iterator[Mapping[str, Any]]:
     if "explain" in pattern:
         for column in COLUMNS:
             yield {"row": row, "column": column, "all": "true", "top": "50"}
+            yield {"row": row, "column": column, "restated": "true"}
         yield {"where": "cost > 100", "column": "cost"}
         yield {"where": 'name = "x"', "column": "cost"}
     elif pattern.endswith(("/values", "/values.json")):
@@ -156,6 +157,8 @@ def queries_of(route: Route, row: str | None) -> Iterator[Mapping[str, Any]]:
         yield {"column": "salary", "at": 10}
         yield {"column": "cost", "at": 10, "where": 'name = "x"'}
     elif "/what-if" in pattern:
+        for column in ("cost", "salary"):
+            yield {"sensitivity": column}
         for text in SUPPOSITIONS:
             yield {"set": text, "at": 80}
         yield {"drop": 'patients where name = "x"', "expression": '30.risk = "x"'}

@@ -131,6 +131,7 @@ COMMANDS = [
     "why-changed {care} {failed} cost --at 10 --where 'name IS NOT NULL'",
     "what-if {care} --set 'patients: cost = cost + 1'",
     "what-if {care} --sensitivity cost --at 10",
+    "explain {care} {summary} cost --restated",
     "plan care --against {care}",
     "plan care --against {care} --markdown",
     "what-if {care} --sensitivity payroll --at 80",

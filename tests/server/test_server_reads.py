@@ -60,6 +60,7 @@ QUESTIONS: dict[str, dict[str, str]] = {
     "/api/v1/runs/{run}/what-if": {"drop": f"journal-lines where {WHERE}"},
     "/api/v1/runs/{run}/sensitivity": {"column": "amount_usd"},
     "/api/v1/runs/{run}/impact": {},
+    "/runs/{run}/impact": {},
     "/api/v1/runs/{run}/download/rows": {"where": WHERE, "format": "csv"},
     "/api/v1/runs/{run}/download/compare": {"other": RUN, "format": "csv"},
     "/runs/{run}/compare": {"other": RUN},

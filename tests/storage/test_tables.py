@@ -1,6 +1,7 @@
 """Metadata of tables, against tables that other programs have written, and what these say about them."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +24,7 @@ from clew.storage.parts import FileView, Part, PartFile, ViewColumn, part_from_j
 from clew.storage.tables.roaring import positions_of
 from clew.storage.tables.table_places import TablePlace
 from clew.storage.tables.table_snapshot import TableProblem, TableSnapshot, UnsupportedTable
-from clew.storage.tables.table_versions import read_snapshot
+from clew.storage.tables.table_versions import LocatedTable, option_then, read_snapshot
 from tests.tiers import examples
 
 
@@ -119,6 +120,31 @@ def test_a_feature_of_delta_that_readers_must_know_and_we_do_not_is_refused(tmp_
         read_snapshot(place(tmp_path), "delta", {})
 
 
+def test_the_version_of_then_is_told_by_the_times_of_commits(tmp_path: Path) -> None:
+    for number in range(3):
+        write_deltalake(tmp_path, lines(number, 1, "2026-01"), mode="append")
+        log = tmp_path / "_delta_log" / f"{number:020}.json"
+        actions = [json.loads(line) for line in log.read_text().splitlines()]
+        for action in actions:
+            if "commitInfo" in action:
+                action["commitInfo"]["timestamp"] = round(hour(number).timestamp() * 1000)
+        log.write_text("\n".join(map(json.dumps, actions)))
+    table = LocatedTable(place(tmp_path), "orders", "delta")
+    expected = {hour(0): 0, hour(0.5): 0, hour(1): 1, hour(1.9): 1, hour(9): 2}
+    assert {at: option_then(table, at) for at in expected} == {
+        at: {"versionAsOf": str(version)} for at, version in expected.items()
+    }
+    with pytest.raises(TableProblem, match="it did not exist at that time"):
+        option_then(table, hour(-1))
+    (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
+    with pytest.raises(TableProblem, match="its log goes back to version 1, which was committed later"):
+        option_then(table, hour(0.5))
+
+
+def hour(number: float) -> datetime:
+    return datetime(2026, 2, 1, tzinfo=UTC) + timedelta(hours=number)
+
+
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
 def test_a_folder_that_is_no_table_is_told(tmp_path: Path, format_: str) -> None:
     with pytest.raises(TableProblem, match=r"it is not an? (Delta|Iceberg) table"):
@@ -167,6 +193,19 @@ def test_every_snapshot_of_an_iceberg_table_has_the_rows_that_its_own_library_se
     assert newest.version == current.snapshot_id
     assert newest.table_id == str(table.metadata.table_uuid)
     assert [column.field_id for column in newest.columns] == [1, 2]
+
+
+def test_the_snapshot_of_then_is_told_by_the_log_of_the_table(catalog: Catalog) -> None:
+    table = catalog.create_table("shop.orders", Schema(NestedField(1, "id", LongType())))
+    for number in range(2):
+        table.append(pa.table({"id": pa.array([number], pa.int64())}))
+    where, metadata = metadata_of(table)
+    located = LocatedTable(where, "orders", "iceberg", metadata)
+    for entry in table.history():
+        at = datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC)
+        assert option_then(located, at) == {"snapshot-id": str(entry.snapshot_id)}
+    with pytest.raises(TableProblem, match="it had no snapshot at that time"):
+        option_then(located, hour(-1000000))
 
 
 def test_an_iceberg_table_without_rows_has_no_files(catalog: Catalog) -> None:

@@ -76,7 +76,7 @@ def plan_of_current_definitions(files: WorkspaceFiles, state: State, name: str, 
         return plan_to_run(files, state, name)
     principal.require(Permission.ACTIVATE_PROJECTS)
     made = activate(files, state, choice.project, actor=principal.name)
-    return ProjectChoice(choice.project, _plan_of(made), made.version)
+    return ProjectChoice(choice.project, plan_of_version(made), made.version)
 
 
 def choose(files: WorkspaceFiles, state: State, name: str) -> ProjectChoice:
@@ -84,7 +84,7 @@ def choose(files: WorkspaceFiles, state: State, name: str) -> ProjectChoice:
     project = files.project(name)
     active = state.projects.active(project.id)
     if active is not None:
-        return ProjectChoice(project.id, _plan_of(active), active.version)
+        return ProjectChoice(project.id, plan_of_version(active), active.version)
     versions = state.projects.project_versions(project.id)
     if project.status is Status.INACTIVE or (versions and project.status is Status.ACTIVE):
         raise UserError(PROJECT_NOT_ACTIVE.at(project.place("status"), project=project.id))
@@ -118,13 +118,14 @@ def frozen_plan(files: WorkspaceFiles, plan: Plan) -> Plan:
     return frozen(plan, files.loaded.workspace, files.source_of)
 
 
-def _plan_of(version: ProjectVersion) -> Plan:
+def plan_of_version(version: ProjectVersion) -> Plan:
+    """The plan that a version keeps."""
     return plan_from_json(json.loads(version.plan))
 
 
 def _keeps_none(version: ProjectVersion) -> bool:
     """Whether a version keeps no resolvers that could be compared: one of an older Clew, or one that needs none."""
-    return not _plan_of(version).extensions.resolvers
+    return not plan_of_version(version).extensions.resolvers
 
 
 def activate(files: WorkspaceFiles, state: State, name: str, actor: str) -> ProjectVersion:

@@ -45,12 +45,14 @@ class RemoteServer:
         parameters: Mapping[str, object] | None = None,
         *,
         with_current_definitions: bool = False,
+        as_of: str | None = None,
     ) -> dict[str, Any]:
-        """Request a run with captures and values of parameters. Returns the run."""
+        """Request a run with captures and values of parameters, as of a time if one is given. Returns the run."""
         listed = [capture.to_data() for capture in captures]
         values = dict(parameters) if parameters else None
         wish = {"project": project, "period": period, "request_id": request_id, "captures": listed}
-        given = {**wish, "parameters": values, "with_current_definitions": with_current_definitions or None}
+        renewed = with_current_definitions or None
+        given = {**wish, "parameters": values, "with_current_definitions": renewed, "as_of": as_of}
         return self._document("POST", "/runs", {name: value for name, value in given.items() if value is not None})
 
     def run(self, run_id: str) -> dict[str, Any]:

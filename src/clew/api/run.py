@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from clew.change.bridge import BridgeMode, ChangeBridge
     from clew.change.comparison import RunComparison
     from clew.change.impact import PlanImpact
+    from clew.change.restating import Restatements
     from clew.change.sensitivity import Sensitivity
     from clew.change.what_if import WhatIf
     from clew.events.chain import ChainReport
@@ -546,6 +547,20 @@ class Run:
         with self._access.opened() as here:
             found = explained(here, self.id, row, column, step=at, top=top, every_row=every_row)
             self._asked(f"row {row}, column {column}", *disclosed(found))
+            return found
+
+    @budgeted
+    def restatements(self, row: str, column: str, *, at: int | None = None) -> "Restatements":
+        """What earlier runs for the same period had in the place of a value, and which run changed it.
+
+        Rows are found by their natural key, summaries by the keys of their groups.
+        """
+        from clew.api.run_changes import restated
+
+        with self._access.opened() as here:
+            found = restated(here, self.record, row, column, at)
+            for each in found.stated:
+                self._compared(each.run_id, f"how {column} of row {row} of {self.id} was restated", (column,), 1)
             return found
 
     @budgeted

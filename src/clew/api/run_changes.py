@@ -1,7 +1,8 @@
 """Questions about two runs, or about a run and what would change it, within what the principal may see of both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from clew.api.opened_environment import OpenedEnvironment
 from clew.api.run_parameters import plan_for_run
@@ -10,12 +11,23 @@ from clew.change.bridge import ChangeBridge
 from clew.change.comparing import CompareQuestion, CompareSide, compare_runs
 from clew.change.comparison import RunComparison
 from clew.change.impact import PlanImpact, failing, impact_of
+from clew.change.restating import (
+    Restatements,
+    RowAsked,
+    StatedValue,
+    key_asked,
+    restatements,
+    value_asked,
+    value_in,
+)
 from clew.change.sensitivity import Sensitivity, sensitivity
 from clew.change.suppositions import recorded_supposition, suppositions_of
 from clew.change.what_if import WhatIf, what_if
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.changes import DIFFERENT_PROJECTS
+from clew.events.snapshot import RunStatus
 from clew.privacy.eyes import RunEyes
+from clew.runs.request import RunFilter, RunRecord
 
 
 def compared(at: OpenedEnvironment, run: str, other: str, question: CompareQuestion) -> tuple[RunComparison, str]:
@@ -103,6 +115,61 @@ def impacted(
     found = impact_of(trace, plan, eyes, checked=view.snapshot.checks, limit=limit)
     failed = () if fail_if is None else failing(found, fail_if)
     return replace(found, failed=failed), f"what {plan.name} as edited would change"
+
+
+_DRAFT = "draft"
+_MOST_EARLIER = 20
+"""So many runs before a run are asked."""
+
+
+def restated(at: OpenedEnvironment, record: RunRecord, row: str, column: str, step: int | None) -> Restatements:
+    """What earlier runs for the same period had in the place of a value.
+
+    Asks the runs that have completed before this one; drafts only if it is a draft itself, and none as of a time.
+    """
+    at.policy.require_rows()
+    asked = RowAsked(at.trace(record.run_id), row, column, step)
+    RunEyes.of(at.policy, asked.trace.plan).working.require(column, "ask about")
+    now, cells = value_asked(asked)
+    own = StatedValue(record.run_id, record.completed_at or record.created_at, now)
+    earlier = list(islice(_before(at, record), _MOST_EARLIER + 1))
+    states, notes, key = [own], list[str](), tuple[str, ...]()
+    for each in earlier[:_MOST_EARLIER]:
+        try:
+            other = at.trace(each.run_id)
+            RunEyes.of(at.policy, other.plan).working.require(column, "ask about")
+            found = key_asked(asked, other)
+            if found is None:
+                notes.append("rows without a key cannot be found in other runs")
+                break
+            key = found
+            states.append(
+                StatedValue(each.run_id, each.completed_at or each.created_at, value_in(asked, cells, key, other))
+            )
+        except UserError as error:
+            notes.append(f"run {each.run_id[:8]} could not be asked: {error.diagnostic.message}")
+    if len(earlier) > _MOST_EARLIER:
+        notes.append(f"only the last {_MOST_EARLIER} runs before this one were asked")
+    eyes = RunEyes.of(at.policy, asked.trace.plan).working
+    return restatements(column, eyes.state({name: cells[name] for name in key}), states, notes)
+
+
+def _before(at: OpenedEnvironment, record: RunRecord) -> Iterator[RunRecord]:
+    """The runs for the same period whose results came before, newest first."""
+    request = record.request
+    which = RunFilter(
+        environment_id=at.environment.name,
+        project_id=request.project_id,
+        period=request.period,
+        status=RunStatus.COMPLETED,
+    )
+    behind: RunRecord | None = record
+    while found := at.runs.runs(which, _MOST_EARLIER, behind):
+        for each in found:
+            is_draft = each.request.project_version == _DRAFT
+            if each.request.as_of is None and (not is_draft or request.project_version == _DRAFT):
+                yield each
+        behind = found[-1]
 
 
 def _side(at: OpenedEnvironment, run: str) -> CompareSide:

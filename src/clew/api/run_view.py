@@ -50,6 +50,7 @@ class RunView(RunFacts):
             "parameters": request.values,
             "retry_of": request.retry_of,
             **({"rerun_of": request.rerun.of} if request.rerun is not None else {}),
+            **({"as_of": request.as_of.to_json()} if request.as_of is not None else {}),
             "started_at": iso(self.snapshot.started_at),
             "completed_at": iso(self.snapshot.completed_at),
             "duration_ms": self.snapshot.total_duration_ms,

@@ -47,7 +47,7 @@ from clew.runs.executor import ExecutorFactory, StepExecutor
 from clew.runs.leases import Wait
 from clew.runs.named_periods import period_of
 from clew.runs.projector import Projector
-from clew.runs.request import RERUN, Rerun, RunFilter, RunRecord, RunRequest
+from clew.runs.request import AS_OF, RERUN, AsOf, Rerun, RunFilter, RunRecord, RunRequest
 from clew.runs.reuse import EarlierRun
 from clew.runs.signals import Role, SignalType, actor_name
 from clew.runs.stores import EventWriter
@@ -150,6 +150,7 @@ class RunStarter:
         captures: Sequence[CaptureWish] = (),
         parameters: Mapping[str, object] | None = None,
         rerun: Rerun | None = None,
+        as_of: AsOf | None = None,
     ) -> RunRecord:
         """Request a run of a plan, as a version of its project or as a draft.
 
@@ -161,6 +162,7 @@ class RunStarter:
             **capture_parameters(plan, captures, self.environment, self.role),
             **parameters_of_request(plan),
             **({RERUN: rerun.to_json()} if rerun is not None else {}),
+            **({AS_OF: as_of.to_json()} if as_of is not None else {}),
         }
         if request_id is None:
             self._refuse_if_busy(plan.name, period)
@@ -316,12 +318,13 @@ class RunStarter:
         facts = RunFactsReader(self.state, self.environment).facts(run_id)
         if facts.plan is None:
             raise UserError(facts.plan_problem or RUN_NOT_FOUND.anywhere(run_id=run_id))
-        events = self.state.stores.reader.events(run_id)
+        events, started = self.state.stores.reader.events(run_id), facts.snapshot.started_at
         return EarlierRun(
             run_id=run_id,
             snapshot=facts.snapshot,
             plan=facts.plan,
             parts=committed_parts(self.environment.storage_root, facts.snapshot),
+            today=None if started is None else facts.record.request.today(started),
             versions=frozenset(each.raw.adapter_version for each in events if isinstance(each.body, StepCompleted)),
         )
 
@@ -352,7 +355,7 @@ def starter_of(at: OpenedEnvironment, *, ends_soon: bool = False) -> RunStarter:
 def _require_same_request(request: RunRequest, run: RunRecord) -> None:
     """Raise UserError RequestIdTaken if the run with this request id is for another project or period."""
     known = run.request
-    same_values = (known.values, known.rerun) == (request.values, request.rerun)
+    same_values = (known.values, known.rerun, known.as_of) == (request.values, request.rerun, request.as_of)
     if (known.project_id, known.period) != (request.project_id, request.period) or not same_values:
         raise UserError(
             REQUEST_ID_TAKEN.anywhere(

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 from clew.api.workspace_files import Captures, FilesSource, LiveFiles, WorkspaceFiles, capture_wishes
 from clew.definitions import Environment, LoadedWorkspace, find_workspace
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.commands import WRONG_USAGE
 
 if TYPE_CHECKING:
     import threading
@@ -264,11 +266,13 @@ class Workspace:
         captures: Captures = (),
         parameters: Mapping[str, object] | None = None,
         with_current_definitions: bool = False,
+        as_of: "str | datetime | None" = None,
     ) -> "Run":
         """Request a run of a project for a period, and leave it to `Run.drive` or a worker.
 
         The same request id returns the same run. A project written in Python runs as a draft, in the sandbox.
-        `with_current_definitions` activates the files of an active project first, if they have changed.
+        `with_current_definitions` activates the files of an active project first, if they have changed. `as_of` is a
+        time: the run has the version of the project and the data that were known then, and writes to the sandbox.
         """
         from clew.api.run import Run
         from clew.api.starting import starter_of
@@ -278,7 +282,21 @@ class Workspace:
         with self._access.opened() as at:
             at.principal.require(Permission.START_RUNS)
             starter = starter_of(at)
-            if isinstance(project, str):
+            if as_of is not None:
+                from clew.api.going_back import request_as_of
+
+                if with_current_definitions:
+                    raise UserError(WRONG_USAGE.anywhere(problem="a run as of a time has the definitions of then"))
+                record = request_as_of(
+                    at,
+                    project,
+                    period,
+                    as_of,
+                    request_id=request_id,
+                    captures=wishes,
+                    parameters=parameters or {},
+                )
+            elif isinstance(project, str):
                 activating = at.principal if with_current_definitions else None
                 record = starter.submit(project, period, request_id, wishes, parameters, activating=activating)
             else:
@@ -296,13 +314,15 @@ class Workspace:
         captures: Captures = (),
         parameters: Mapping[str, object] | None = None,
         with_current_definitions: bool = False,
+        as_of: "str | datetime | None" = None,
     ) -> "Run":
         """Run a project for a period and wait for it. A project written in Python runs as a draft, in the sandbox.
 
         `captures` lists breakpoints where rows are captured: "NAME", "NAME=MODE", or mappings with the keys of a
         captures file; `parameters` has values of the project's parameters; `with_current_definitions` activates the
-        files of an active project first, if they have changed. A failed run is returned too, with its error. Ctrl-C
-        cancels it cleanly.
+        files of an active project first, if they have changed. `as_of` is a time: the run has the version of the
+        project and the data that were known then, and writes to the sandbox. A failed run is returned too, with its
+        error. Ctrl-C cancels it cleanly.
         """
         with self:
             run = self.submit(
@@ -312,6 +332,7 @@ class Workspace:
                 captures=captures,
                 parameters=parameters,
                 with_current_definitions=with_current_definitions,
+                as_of=as_of,
             )
             if not self.find_run(run.id).record.status.is_terminal:
                 run.drive(gives_way=request_id is None)

@@ -283,7 +283,7 @@ class CaptureWorker:
             run_id=view.record.run_id,
             plan=plan,
             period=view.record.request.period,
-            today=started.date(),
+            today=view.record.request.today(started),
             parts=tuple(by_address[address] for address in ticket.parts if address in by_address),
             skipped=frozenset(ticket.skipped),
         )

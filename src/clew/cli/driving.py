@@ -58,8 +58,7 @@ def _take_captures(run: Run, session: Session) -> None:
 
 def headline(run: Run, workspace: Workspace) -> str:
     """The line above the steps: project, period, run and environment."""
-    version = run.record.request.project_version or ""
-    numbered = f"v{version}" if version.isdigit() else version
+    numbered = run.record.request.definition
     return (
         f"{plain(run.project)} {numbered}, period {plain(run.period)}, run {short(run.id)} "
         f"(environment {workspace.environment_name}, {workspace.environment.spark.master})"

@@ -52,12 +52,13 @@ def run_remotely(
     parameters: Mapping[str, object] | None = None,
     *,
     anew: bool = False,
+    as_of: str | None = None,
 ) -> int:
     """Submit a run to a server and follow it to its end. Returns exit code 0 if it completed.
 
-    `anew` activates the files of an active project first, if they have changed.
+    `anew` activates the files of an active project first, if they have changed. `as_of` is a time that it goes back to.
     """
-    run = server.submit(project, period, request_id, captures, parameters, with_current_definitions=anew)
+    run = server.submit(project, period, request_id, captures, parameters, with_current_definitions=anew, as_of=as_of)
     run_id = str(run["run_id"])
     if not session.wants_json:
         version = str(run["project_version"] or "")

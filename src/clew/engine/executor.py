@@ -5,6 +5,7 @@ Step "load" pins everything that the plan reads. The others are the steps of the
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from datetime import date
 from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame, SparkSession
@@ -85,6 +86,8 @@ class SparkRun:
     linking: TraceLinking = field(default_factory=TraceLinking)
     taking_over: TakingOver | None = None
     """What the run takes over from the run that it repeats; None where it repeats none."""
+    today: date | None = None
+    """What TODAY() means where that is not the day on which the run starts."""
 
 
 def planned_steps(plan: Plan) -> tuple[PlannedStep, ...]:
@@ -218,7 +221,7 @@ class SparkExecutor:
             plan=run.plan,
             parts=tuple(parts),
             period=run.period,
-            today=(snapshot.started_at or utc_now()).date(),
+            today=self._today(snapshot),
             not_done=steps_not_done(run.plan, snapshot),
         )
         try:
@@ -278,7 +281,7 @@ class SparkExecutor:
         def rows_of(use: DatasetUse) -> DataFrame:
             return pinned_rows(self._run.spark, self._run.storage_root, parts[use.key], use)
 
-        today = utc_now().date()
+        today = self._run.today or utc_now().date()
         context = CheckContext(self._run.run_id, plan, Expressing(self._run.run_id, plan.input.table, today), rows_of)
         found = list[CheckResult]()
         if not plan.steps:
@@ -464,9 +467,11 @@ class SparkExecutor:
         )
 
     def _expressing(self, snapshot: RunSnapshot) -> Expressing:
-        """TODAY() is the day on which the run started, however often it is resumed."""
-        started = snapshot.started_at or utc_now()
-        return Expressing(self._run.run_id, self._run.plan.input.table, started.date())
+        return Expressing(self._run.run_id, self._run.plan.input.table, self._today(snapshot))
+
+    def _today(self, snapshot: RunSnapshot) -> date:
+        """TODAY() is the day on which the run started, however often it is resumed, or the day that it goes back to."""
+        return self._run.today or (snapshot.started_at or utc_now()).date()
 
     def _storage(self, snapshot: RunSnapshot) -> Storage:
         return Storage(self._run.spark, self._run.storage_root, self._pinned(snapshot))

@@ -9,12 +9,13 @@ from clew.definitions.settings import ShortLived, TableInputs
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.diagnostics.codes.project import DATASET_CONFLICT
-from clew.diagnostics.codes.runs import RUN_NOT_FOUND
+from clew.diagnostics.codes.runs import NOT_KNOWN_THEN, RUN_NOT_FOUND
 from clew.engine.executor import SparkExecutor, SparkRun
 from clew.engine.loading import PinRequest, pin, pin_managed
 from clew.engine.loading.periods import periods_read
 from clew.engine.loading.registered_tables import pin_registered_tables
 from clew.engine.loading.sources import TablePolicy
+from clew.engine.loading.table_inputs import TABLE_FORMATS, with_versions_then
 from clew.engine.loading.unchanged import changed_sources, read_as
 from clew.engine.output.destinations import Destinations
 from clew.engine.output.lake_tables import LakeOutputs
@@ -33,9 +34,10 @@ from clew.plan.resolution import ResolvedSource, resolve
 from clew.runs.clock import utc_now
 from clew.runs.datasets_now import require_period_of_its_own, require_registrable, resolved_now
 from clew.runs.environment import RunEnvironment
+from clew.runs.known_then import shown, versions_then
 from clew.runs.named_periods import period_of
 from clew.runs.registry import DatasetRegistry, DatasetVersion
-from clew.runs.request import RunRecord
+from clew.runs.request import AsOf, RunRecord
 from clew.runs.reuse import EarlierRun
 from clew.runs.secrets import SecretRef, SecretsResolver, with_secrets
 from clew.runs.version_conflicts import unknown_version, version_conflict
@@ -97,7 +99,7 @@ class SparkExecutors:
         require_capabilities(plan, ENGINE_CAPABILITIES)
         require_registrable(self.workspace, plan)
         period = period_of(self.workspace, request.period)
-        is_draft = request.project_version == DRAFT
+        is_draft = request.project_version == DRAFT or request.as_of is not None
         if not is_draft:
             self.require_free_period(plan, run.run_id, request.period)
         destinations = Destinations(
@@ -120,7 +122,7 @@ class SparkExecutors:
                 plan=plan,
                 period=request.period,
                 storage_root=self.environment.storage_root,
-                inputs=Inputs(self, spark, run.run_id, plan, period),
+                inputs=Inputs(self, spark, run.run_id, plan, period, request.as_of),
                 publisher=FilePublisher(
                     run.run_id,
                     destinations.place_of,
@@ -136,6 +138,7 @@ class SparkExecutors:
                 registrar=NoRegistrar() if is_draft else self._registrar(run.run_id, plan, request.period),
                 linking=TraceLinking(self.trace_ids, self.environment.settings.tracelink.links_up_to_rows),
                 taking_over=self._taking_over(run, snapshot, plan, spark),
+                today=None if request.as_of is None else request.today(utc_now()),
             )
         )
         executor.look_back(snapshot)
@@ -160,6 +163,7 @@ class SparkExecutors:
             looks_again=rerun.changed_inputs,
             version=self.version,
             spark=spark.version,
+            keeps_inputs=run.request.as_of is not None,
         )
 
     def require_free_period(self, plan: Plan, run_id: str, period: str) -> None:
@@ -215,25 +219,48 @@ class Inputs:
     run_id: str
     plan: Plan
     period: Period
+    as_of: AsOf | None = None
+    """The time that the run goes back to."""
 
     def pin(self, use: DatasetUse, first_file_ordinal: int) -> DraftedPart:
         """Pin a dataset, from where its resolver says or from a version that a project registered."""
         versions = self.executors.datasets.versions(use.dataset_id)
         request = self._resolved(use, versions, first_file_ordinal)
         if request is None:
-            return self._managed(use, versions, first_file_ordinal)
+            return self._managed(use, self._known(use, versions), first_file_ordinal)
+        if self.as_of is not None and not _has_versions(request):
+            raise self._never_read(use)
         return pin(self.spark, request).drafted
 
     def changed(self, use: DatasetUse, earlier: Part) -> str | None:
         """Why the rows of a dataset may be others than an earlier run has read; None if digests say that they are not.
 
-        Which files a registered version has is known when it is pinned, which copies nothing.
+        Which files a registered version has is known when it is pinned, which copies nothing. A run that goes back to
+        a time takes what was read last before it from sources that keep no versions.
         """
         versions = self.executors.datasets.versions(use.dataset_id)
         request = self._resolved(use, versions, 0)
-        if request is not None:
+        if request is None:
+            counting = _version(use, self._known(use, versions)).version
+            return f"version {counting} of it counts now" if self.as_of is None else f"it was version {counting} then"
+        if self.as_of is None:
             return changed_sources(request, earlier)
-        return f"version {_version(use, versions).version} of it counts now"
+        return "the version of the table that was the newest then counts" if _has_versions(request) else None
+
+    def _known(self, use: DatasetUse, versions: Sequence[DatasetVersion]) -> Sequence[DatasetVersion]:
+        """The versions of a registered dataset that the run may know."""
+        if self.as_of is None:
+            return versions
+        return versions_then(use.dataset_id, versions, self.as_of.at, use.pinned_version)
+
+    def _never_read(self, use: DatasetUse) -> UserError:
+        assert self.as_of is not None  # noqa: S101 - asked only then
+        problem = (
+            f'no run of "{self.plan.name}" for {self.period.identifier} had read the dataset "{use.name}", whose '
+            "sources keep no versions"
+        )
+        hint = "go back to a time after the first run, or keep the data as a Delta or Iceberg table"
+        return UserError(NOT_KNOWN_THEN.anywhere(problem=problem, hint=hint, at=shown(self.as_of.at)))
 
     def _resolved(
         self, use: DatasetUse, versions: Sequence[DatasetVersion], first_file_ordinal: int
@@ -246,7 +273,10 @@ class Inputs:
         named = resolve(resolved.use, resolved.resolver, self.period, workspace.periods, today=utc_now().date())
         sources = tuple(replace(each, options=self._with_secrets(each.options)) for each in named)
         how = {READ_AS: read_as(resolved.use, named, self.period, workspace.periods)}
-        return self._request(resolved.use, sources, {**resolved.details(), **how}, first_file_ordinal)
+        request = self._request(resolved.use, sources, {**resolved.details(), **how}, first_file_ordinal)
+        if self.as_of is None or not _has_versions(request):
+            return request
+        return with_versions_then(request, self.as_of.at)
 
     def _request(
         self,
@@ -327,6 +357,11 @@ class Inputs:
         conflict = version_conflict(self.plan, use, version, versions, self.period, periods)
         if conflict is not None:
             raise UserError(DATASET_CONFLICT.anywhere(problem=conflict))
+
+
+def _has_versions(request: PinRequest) -> bool:
+    """Whether all sources are tables at paths, whose versions of the past can be told by their own files."""
+    return all(each.kind == "path" and each.format in TABLE_FORMATS for each in request.sources)
 
 
 def _version(use: DatasetUse, versions: Sequence[DatasetVersion]) -> DatasetVersion:

@@ -37,10 +37,13 @@ class TakingOver:
         looks_again: bool,
         version: str,
         spark: str,
+        keeps_inputs: bool = False,
     ) -> None:
         self.earlier = earlier
         self.looks_again = looks_again
         """Whether the sources of inputs are looked at again."""
+        self._keeps_inputs = keeps_inputs
+        """Whether inputs are taken over whoever has read them, since they cannot be read again as they were."""
         self._plan, self._run_id, self._root = plan, run_id, root
         self._stranger = _stranger(earlier, version, spark)
         self._given = Circumstances(inputs=())
@@ -50,7 +53,7 @@ class TakingOver:
 
     def differs(self, use: DatasetUse) -> str | None:
         """Why the rows of a dataset cannot be those that the earlier run read; None if they can."""
-        if self.looks_again and self._stranger is not None:
+        if self.looks_again and not self._keeps_inputs and self._stranger is not None:
             return self._stranger
         return differing_use(self.earlier, use)
 
@@ -82,11 +85,10 @@ class TakingOver:
         own = [part for part in parts if (part.details or {}).get(TAKEN_OVER) != self.earlier.run_id]
         computed = {part.seq for part in own if part.kind == "created"}
         computed |= {step.seq for part in own for step in part.steps}
-        started = self.earlier.snapshot.started_at
         self._given = Circumstances(
             inputs={part.name for part in parts if part.kind == "input"} - {part.name for part in own},
             computed=computed | set(skipped),
-            same_day=started is not None and started.date() == today,
+            same_day=self.earlier.today == today,
             stranger=self._stranger,
         )
         self._found = reusable(self.earlier, self._plan, self._given)

@@ -101,7 +101,7 @@ class OtherRuns:
             plan.input,
             resolver,
             period,
-            started.date(),
+            self.view.record.request.today(started),
         )
 
     def _resolver_id(self, plan: Plan) -> str | None:

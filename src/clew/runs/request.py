@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import datetime
+from datetime import UTC, date, datetime
 
 from clew.deferred import dataclass
 from clew.events.bodies import RunQueued
@@ -13,6 +13,9 @@ from clew.events.values import PlanRef
 RERUN = "rerun"
 """The key, among the parameters of a request, of the run that it repeats, and of how."""
 _OF, _CHANGED_INPUTS = "of", "changed_inputs"
+AS_OF = "as_of"
+"""The key, among the parameters of a request, of the time that a run goes back to."""
+_AT, _VERSION = "at", "version"
 VALUES = "parameters"
 """The key, among the parameters of a request, of the values that the parameters of its project have."""
 
@@ -29,6 +32,19 @@ class Rerun:
     def to_json(self) -> dict[str, object]:
         """The form in which a request keeps it."""
         return {_OF: self.of, _CHANGED_INPUTS: self.changed_inputs}
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """That a run works on what was known at a time. It writes to the sandbox, as a draft does."""
+
+    at: datetime
+    version: int
+    """The version of the project that ran then."""
+
+    def to_json(self) -> dict[str, object]:
+        """The form in which a request keeps it."""
+        return {_AT: self.at.isoformat(), _VERSION: self.version}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +88,26 @@ class RunRequest:
         if not isinstance(found, Mapping):
             return None
         return Rerun(str(found[_OF]), changed_inputs=found.get(_CHANGED_INPUTS) is True)
+
+    @property
+    def as_of(self) -> AsOf | None:
+        """The time that it goes back to; None for a run on what is known now."""
+        found = self.parameters.get(AS_OF)
+        if not isinstance(found, Mapping):
+            return None
+        return AsOf(datetime.fromisoformat(str(found[_AT])), int(str(found[_VERSION])))
+
+    @property
+    def definition(self) -> str:
+        """The definition of the project that it runs, in words: v3, draft, or v2 as of a time."""
+        if self.as_of is not None:
+            return f"v{self.as_of.version} as of {self.as_of.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        version = self.project_version or ""
+        return f"v{version}" if version.isdigit() else version
+
+    def today(self, started: datetime) -> date:
+        """What TODAY() means in a run that started then."""
+        return started.date() if self.as_of is None else self.as_of.at.astimezone(UTC).date()
 
     def queued(self, *, approval_required: bool, not_before: datetime | None) -> RunQueued:
         """The event that says this was accepted."""
@@ -124,6 +160,7 @@ class RunRecord:
             "requested_by": request.requested_by,
             "retry_of": request.retry_of,
             **({"rerun_of": request.rerun.of} if request.rerun is not None else {}),
+            **({"as_of": request.as_of.to_json()} if request.as_of is not None else {}),
             "created_at": self.created_at.isoformat(),
             "started_at": self.started_at.isoformat() if self.started_at else None,
             "completed_at": self.completed_at.isoformat() if self.completed_at else None,

@@ -8,6 +8,7 @@ another dataset alone need only that dataset. What is compared is what decides r
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from datetime import date
 
 from clew.deferred import dataclass
 from clew.events.snapshot import RunSnapshot, StepSnapshot, StepStatus
@@ -38,6 +39,8 @@ class EarlierRun:
     """What it has committed."""
     versions: frozenset[str]
     """The versions of Clew that have computed its steps."""
+    today: date | None = None
+    """What TODAY() meant in it; None if it has not started."""
 
     def part(self, kind: PartKind, name: str) -> Part | None:
         """A part by its kind and name."""

@@ -31,7 +31,7 @@ def open_trace(view: RunFacts, environment: RunEnvironment, on_damage: OnDamage 
         plan=view.plan,
         parts=committed_parts(environment.storage_root, view.snapshot),
         period=view.record.request.period,
-        today=started.date(),
+        today=view.record.request.today(started),
         not_done=steps_not_done(view.plan, view.snapshot),
         question_limits=environment.question_limits(),
         on_damage=on_damage,

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from clew.change.comparison import RunComparison
 
 
+_ROWS_OF_A_SHEET = 1_048_575
+"""Below the line with the names of columns."""
+
+
 @command
 @argument("run_a", metavar="RUN_A", help="The id of a run, or its first characters.")
 @argument("run_b", metavar="RUN_B", help="Another run of the same project.")
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 @option("--sort", metavar="COLUMN", help="Largest differences of this column first.")
 @option("--limit", metavar="N", type=WholeNumber(min=1), default=20, help="Maximum number of rows.")
 @option("--offset", metavar="N", type=WholeNumber(min=0), default=0, help="Leave out the first N rows.")
-@option("--to", metavar="FILE", type=Path, help="Write all rows that differ to a .csv or .parquet file.")
+@option("--to", metavar="FILE", type=Path, help="Write all rows that differ to a .csv, .xlsx or .parquet file.")
 @environment_option
 @workspace_option
 def compare(
@@ -52,9 +56,8 @@ def compare(
     session = context.ensure_object(Session)
     if output is not None and at is not None:
         raise UserError(WRONG_USAGE.anywhere(problem="--output and --at cannot be combined"))
-    if to is not None and to.suffix not in {".csv", ".parquet"}:
-        problem = f"{to} must end with .csv or .parquet"
-        raise UserError(WRONG_USAGE.anywhere(problem=problem, hint="spreadsheets open .csv files"))
+    if to is not None and to.suffix not in {".csv", ".xlsx", ".parquet"}:
+        raise UserError(WRONG_USAGE.anywhere(problem=f"{to} must end with .csv, .xlsx or .parquet"))
     if where is not None:
         session.typed("<where>", where)
     with session.open(workspace, environment) as opened:
@@ -83,4 +86,15 @@ def compare(
 
 def _file(found: "RunComparison", suffix: str) -> bytes:
     """The rows that differ as the content of a file."""
-    return found.to_csv() if suffix == ".csv" else found.to_parquet()
+    if suffix == ".csv":
+        return found.to_csv()
+    if suffix == ".parquet":
+        return found.to_parquet()
+    from clew.api.table_downloads import FileFormat, table_file
+
+    if len(found.rows) > _ROWS_OF_A_SHEET:
+        problem = f"{len(found.rows):,} rows differ, and a sheet holds {_ROWS_OF_A_SHEET:,}"
+        raise UserError(
+            WRONG_USAGE.anywhere(problem=problem, hint="write a .csv or .parquet file, or ask with --where")
+        )
+    return table_file(found.to_arrow(), "differences", FileFormat.XLSX, is_cut=False).content

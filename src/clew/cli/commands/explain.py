@@ -14,6 +14,7 @@ from clew.diagnostics.codes.commands import WRONG_USAGE
 if TYPE_CHECKING:
     from clew.api.questions import AbsentRows, ExplainedValue
     from clew.api.run import Run
+    from clew.change.restating import Restatements
 
 _TOP = 5
 _CHECKS = ("sample", "all")
@@ -29,6 +30,7 @@ _CHECKS = ("sample", "all")
 @option("--output", metavar="SEQ", type=WholeNumber(), help="The output for --why-not. Default: the last one.")
 @option("everything", "--all", is_flag=True, help="Show every row of a summary, not only the largest.")
 @option("--check", metavar="HOW", help="`all` evaluates every row of a large summary in Python; `sample` some of them.")
+@option("--restated", is_flag=True, help="Also what earlier runs for the same period had in its place.")
 @option("--html", metavar="FILE", type=Path, help="Write the explanation as a self-contained HTML page.")
 @environment_option
 @workspace_option
@@ -43,6 +45,7 @@ def explain(
     output: int | None,
     everything: bool,
     check: str | None,
+    restated: bool,
     html: Path | None,
     environment: str | None,
     workspace: Path | None,
@@ -53,10 +56,14 @@ def explain(
     and the rows of a summary, through every project the data passed, down to the line or row of the source. Every
     expression is recomputed, and the explanation says whether the result equals the stored value. A total of many
     rows is recomputed with DuckDB, and a sample of its rows in Python, too; --check all evaluates all of them.
+    --restated tells the value before each restatement, and when and by which run it was changed.
     """
     session = context.ensure_object(Session)
     if check not in {None, *_CHECKS}:
         raise UserError(WRONG_USAGE.anywhere(problem=f'no --check "{check}"', hint="it is `sample` or `all`"))
+    if restated and (why_not is not None or html is not None):
+        problem = f"--restated and {'--why-not' if why_not is not None else '--html'} cannot be combined"
+        raise UserError(WRONG_USAGE.anywhere(problem=problem))
     for condition in (where, why_not):
         if condition is not None:
             session.typed("<where>", condition)
@@ -66,8 +73,21 @@ def explain(
         else:
             named = _named(row, column, where)
             top = None if everything else _TOP
-            answer = _explained(opened.find_run(run), named, at, top=top, every_row=check == "all")
+            found = opened.find_run(run)
+            answer = _explained(found, named, at, top=top, every_row=check == "all")
+            if restated:
+                _print_restated(answer, found.restatements(answer.row_id, answer.column, at=at), session)
+                return
     _print(answer, session, html)
+
+
+def _print_restated(answer: "ExplainedValue", found: "Restatements", session: Session) -> None:
+    if session.wants_json:
+        write_json({**answer.to_json(), "restated": found.to_json()})
+        return
+    write(answer.to_text(terminal_width()))
+    for line in found.to_lines():
+        say(line)
 
 
 def _named(row: str | None, column: str | None, where: str | None) -> tuple[str | None, str | None, str]:

@@ -46,6 +46,11 @@ _HERE = "run without --server on a machine with access to the workspace and its 
     is_flag=True,
     help="Activate the files of an active project first, if they have changed.",
 )
+@option(
+    "--as-of",
+    metavar="TIME",
+    help="Run on what was known then, into the sandbox: 2026-02-03 or 2026-02-03T17:30. Without a time zone: UTC.",
+)
 @option("--captures", metavar="FILE", type=Path, help="A YAML file that lists captures in detail.")
 @option("--server", metavar="URL", help="Run it on this server, started with `clew serve`.")
 @option("--token-file", metavar="FILE", type=Path, help="A file with the token for --server. Default: CLEW_TOKEN.")
@@ -60,6 +65,7 @@ def run_project(
     capture: tuple[str, ...],
     param: tuple[str, ...],
     with_current_definitions: bool,
+    as_of: str | None,
     captures: Path | None,
     server: str | None,
     token_file: Path | None,
@@ -70,9 +76,15 @@ def run_project(
 
     Runs the active version; a draft runs as it is and writes only to the sandbox. Ctrl-C cancels the run cleanly; a
     second Ctrl-C quits immediately. The exit code is 0 only if the run completed.
+
+    With --as-of, the run has the version of the project and the data that were known at that time. Files and databases
+    keep no versions: of these it takes what the last run of the project and period before that time has read.
     """
     session = context.ensure_object(Session)
     given = given_parameters(param)
+    if as_of is not None and (dry_run or with_current_definitions):
+        other = "--dry-run" if dry_run else "--with-current-definitions"
+        raise UserError(WRONG_USAGE.anywhere(problem=f"--as-of and {other} cannot be combined"))
     if server is not None:
         from clew.cli.remote_run import run_remotely, server_of
 
@@ -80,7 +92,8 @@ def run_project(
             raise UserError(WRONG_USAGE.anywhere(problem="--dry-run does not work with --server", hint=_HERE))
         asked = server_of(server, token_file)
         wishes = _wishes(Path.cwd(), list(capture), captures, session)
-        code = run_remotely(asked, project, period, request_id, wishes, session, given, anew=with_current_definitions)
+        anew = with_current_definitions
+        code = run_remotely(asked, project, period, request_id, wishes, session, given, anew=anew, as_of=as_of)
         raise click.exceptions.Exit(code)
     if dry_run:
         opened = session.open(workspace, environment)
@@ -91,7 +104,7 @@ def run_project(
 
     with session.open(workspace, environment) as opened:
         wishes = _wishes(opened.root, list(capture), captures, session)
-        if not with_current_definitions:
+        if not with_current_definitions and as_of is None:
             _note_changes(opened, project, session)
         run = opened.submit(
             project,
@@ -100,6 +113,7 @@ def run_project(
             captures=wishes,
             parameters=given,
             with_current_definitions=with_current_definitions,
+            as_of=as_of,
         )
         raise click.exceptions.Exit(drive(opened, run, session, gives_way=request_id is None))
 

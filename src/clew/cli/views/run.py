@@ -140,12 +140,11 @@ def run_page(run: Run) -> Iterator[RenderableType]:
     """A run with its steps, inputs and outputs."""
     view = run.view
     request = view.record.request
-    version = request.project_version or ""
     yield heading(f"run {view.record.run_id}")
     yield grid(
         [
             [label("status"), plain(view.snapshot.status.value, STATUS_COLOURS.get(view.snapshot.status, ""))],
-            [label("project"), plain(f"{request.project_id} {f'v{version}' if version.isdigit() else version}")],
+            [label("project"), plain(f"{request.project_id} {request.definition}")],
             [label("period"), plain(request.period)],
             [label("created"), plain(_asked(view))],
             *([[label("retry"), plain(f"of run {request.retry_of}")]] if request.retry_of else []),

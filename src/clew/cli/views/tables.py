@@ -120,8 +120,7 @@ def runs_table(runs: Iterable[RunRecord]) -> RenderableType:
 
 
 def _project(run: RunRecord) -> str:
-    version = run.request.project_version or ""
-    return f"{run.request.project_id} {f'v{version}' if version.isdigit() else version}".rstrip()
+    return f"{run.request.project_id} {run.request.definition}".rstrip()
 
 
 def dataset_table(views: "Iterable[DatasetView]") -> RenderableType:

@@ -234,6 +234,15 @@ RUN_REPEATED = Code(
     "wait until the rerun has completed, or delete the rerun first",
 )
 
+NOT_KNOWN_THEN = Code(
+    "NotKnownThen",
+    "at {at}, {problem}",
+    "A run goes back to what was known at a time, and that cannot be told: the project had no active version, a "
+    "dataset had none or its versions of then were deleted, or it is read from files or a database that keep no "
+    "versions and no run had read it.",
+    "name a later time",
+)
+
 CAPTURES_WAITING = Code(
     "CapturesWaiting",
     'the rows of the run "{run_id}" are still needed: {number} captures or postlude jobs are waiting for them',
@@ -303,6 +312,7 @@ RUN_CODES = (
     RUN_NEEDED,
     NOT_RERUNNABLE,
     RUN_REPEATED,
+    NOT_KNOWN_THEN,
     CAPTURES_WAITING,
     TOTALS_DIFFER,
     CHECK_FAILED,

@@ -7,10 +7,13 @@ Nothing is copied, unless reading the files later would not give what was loaded
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 
 from clew.deferred import dataclass
 from clew.definitions import FilesDatasource
 from clew.definitions.dataset import PERIOD_COLUMN
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import NOT_KNOWN_THEN
 from clew.engine.loading.conversions import RawCell, TypedCell
 from clew.engine.loading.files import local_folder
 from clew.engine.loading.periods import periods_read
@@ -30,13 +33,14 @@ from clew.engine.loading.table_files import (
 from clew.lang.types import Kind
 from clew.plan.datasets import DatasetUse
 from clew.plan.resolution import ResolvedSource
+from clew.runs.known_then import shown
 from clew.storage.drafts import Draft
 from clew.storage.parts import FileView, PartFile, SourceRead
 from clew.storage.roots import storage_at
 from clew.storage.tables.iceberg_tags import remove_tag, tag_of, tag_snapshot
 from clew.storage.tables.table_places import TablePlace
 from clew.storage.tables.table_snapshot import DataFile, TableColumn, TableFormat, TableProblem
-from clew.storage.tables.table_versions import LocatedTable, read_snapshot, table_folder, version_option
+from clew.storage.tables.table_versions import LocatedTable, option_then, read_snapshot, table_folder, version_option
 
 Locate = Callable[[ResolvedSource], LocatedTable]
 """Says where the table of a source lies. UnsupportedTable where its own files will not do."""
@@ -58,6 +62,23 @@ def with_versions(request: PinRequest) -> PinRequest:
         except TableProblem as problem:
             raise unavailable(f"cannot read {source.location} as {source.format}: {problem}") from None
         sources.append(replace(source, options=source.options or option))
+    return replace(request, sources=tuple(sources))
+
+
+def with_versions_then(request: PinRequest, at: datetime) -> PinRequest:
+    """The request with sources that name the versions of their tables that were the newest at a time.
+
+    A rule that names a version itself is left as it is. UserError NotKnownThen where a table does not say.
+    """
+    sources = list[ResolvedSource]()
+    for source in request.sources:
+        table = table_at_path(request, source)
+        try:
+            option = source.options or option_then(table, at)
+        except TableProblem as problem:
+            told = f"the version of the table {source.location} is not known: {problem}"
+            raise UserError(NOT_KNOWN_THEN.anywhere(problem=told, at=shown(at))) from None
+        sources.append(replace(source, options=option))
     return replace(request, sources=tuple(sources))
 
 

@@ -93,6 +93,12 @@ class RunWish(BaseModel):
     with_current_definitions: bool = Field(
         default=False, description="Activate the files of an active project first, if they have changed."
     )
+    as_of: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=40,
+        description="A time: run the version of the project on the data that were known then, into the sandbox.",
+    )
 
 
 class RerunWish(BaseModel):

@@ -78,6 +78,7 @@ def start_run(wish: RunWish, visit: Annotated[Visit, may(Permission.START_RUNS)]
         captures=wish.captures,
         parameters=wish.parameters,
         with_current_definitions=wish.with_current_definitions,
+        as_of=wish.as_of,
     )
     return JSONResponse(run.to_json(), _ACCEPTED, {"Location": f"/api/v1/runs/{run.id}"})
 

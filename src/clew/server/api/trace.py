@@ -187,6 +187,9 @@ def explanation(
     where: Condition = None,
     at: At = None,
     everything: Annotated[bool, Query(alias="all", description="Include every row of a summary.")] = False,
+    restated: Annotated[
+        bool, Query(description="Also what earlier runs for the same period had in its place, under `restated`.")
+    ] = False,
 ) -> Response:
     """A tree: the step that last set the value, its expression and input values, down to the sources."""
     if (row is None) == (where is None):
@@ -198,8 +201,11 @@ def explanation(
 
     def build() -> dict[str, object]:
         row_id = row if row is not None else found.row_where(where or "", at=at)
-        return found.explain(row_id, column, at=at, top=None if everything else _TOP).to_json()
+        told = found.explain(row_id, column, at=at, top=None if everything else _TOP).to_json()
+        return {**told, "restated": found.restatements(row_id, column, at=at).to_json()} if restated else told
 
+    if restated:  # which hangs on other runs, too
+        return JSONResponse(build(), headers={"Cache-Control": "no-store"})
     return unchanging(request, build, found.id, found.record.last_seq, traced.policy.fingerprint)
 
 

@@ -106,6 +106,11 @@ def what_if(run_id: str, **query: object) -> str:
     return _with(f"{run(run_id)}/what-if", query)
 
 
+def impact(run_id: str) -> str:
+    """What a project as edited would change in a run."""
+    return f"{run(run_id)}/impact"
+
+
 def lineage(**query: object) -> str:
     """The graph of runs and datasets, or of the rows that a value was made from."""
     return _with("/lineage", query)

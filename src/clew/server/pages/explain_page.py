@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clew.change.restating import Restatements
 from clew.deferred import dataclass
 from clew.explain.tree import Explanation
 from clew.server.pages import addresses, words
@@ -35,9 +36,14 @@ class ExplainPage:
     is_verified: bool | None
     """Whether every recomputed value is equal; None if there was nothing to recompute."""
     checked: int
+    restated_address: str
+    restated: tuple[str, ...] | None
+    """What earlier runs had in its place, in sentences; None if that was not asked."""
 
 
-def explain_page(explanation: Explanation, title_of: TitleOf, *, top: int) -> ExplainPage:
+def explain_page(
+    explanation: Explanation, title_of: TitleOf, *, top: int, restated: Restatements | None = None
+) -> ExplainPage:
     """The page of an explanation."""
     root = tree_of(explanation, title_of)
     run_id, row_id, column, at = explanation.run_id, explanation.row_id, explanation.column, explanation.at
@@ -63,6 +69,8 @@ def explain_page(explanation: Explanation, title_of: TitleOf, *, top: int) -> Ex
         verdict=words.joined(_verdict(outcomes), _left_out(left_out)),
         is_verified=None if not outcomes else "differs" not in outcomes,
         checked=outcomes.count("equal"),
+        restated_address=addresses.explanation(run_id, row_id, column, at=at, top=top, restated="true"),
+        restated=None if restated is None else restated.to_lines(),
     )
 
 

@@ -10,7 +10,6 @@ from clew.events.snapshot import RunStatus
 from clew.runs.request import RunRecord
 from clew.runs.stores import DeadLetter, HeldLease, OutboxLoad
 from clew.server.pages import addresses, words
-from clew.server.pages.runs_page import version_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ def _run(run: RunRecord, doing: Doing, now: datetime) -> WaitingRun:
         run_id=run.run_id,
         address=addresses.run(run.run_id),
         project=run.request.project_id,
-        version=version_text(run.request.project_version),
+        version=run.request.definition,
         period=run.request.period,
         status=run.status,
         note=doing.waits_for or _at_work(doing, now),

@@ -152,6 +152,8 @@ class ProjectPage:
     comparison: Comparison | None
     changed_address: str | None
     """The changes of the file against the active version."""
+    impact_address: str | None
+    """What the file would have changed in the last run that completed, for those who may see rows."""
     problems: tuple[Diagnostic, ...]
     """Why the file does not compile."""
     runs_address: str
@@ -189,6 +191,7 @@ def project_page(
     changes: Sequence[VersionChange] = (),
     operations: ToldOperations | None = None,
     charts: Sequence[Chart] = (),
+    tried_on: str | None = None,
 ) -> ProjectPage:
     """The page of a project."""
     active = next((version.version for version in versions if version.status == "active"), None)
@@ -206,6 +209,7 @@ def project_page(
         changed_address=addresses.project(view.project, old=active, new=FILE)
         if view.state == "modified" and active is not None
         else None,
+        impact_address=None if tried_on is None or view.state == "active" or not plan else addresses.impact(tried_on),
         problems=tuple(problems),
         runs_address=addresses.runs(project=view.project),
         periods=tuple(periods),

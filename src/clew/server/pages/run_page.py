@@ -18,7 +18,7 @@ from clew.events.sentences import OF_STEPS, sentence
 from clew.events.snapshot import RunStatus
 from clew.runs.signals import SignalType
 from clew.server.pages import addresses, words
-from clew.server.pages.runs_page import rows_changed, version_text
+from clew.server.pages.runs_page import rows_changed
 from clew.server.pages.timeline import Timeline, timeline
 
 _MOST_LINES = 40
@@ -259,7 +259,7 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         is_over=snapshot.status.is_terminal,
         project=request.project_id,
         project_address=addresses.project(request.project_id),
-        version=version_text(request.project_version),
+        version=request.definition,
         period=request.period,
         asked=words.second(record.created_at),
         started=words.second(snapshot.started_at),

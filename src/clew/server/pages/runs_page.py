@@ -72,11 +72,6 @@ def runs_page(
     )
 
 
-def version_text(version: str | None) -> str:
-    """A version of a project: v3, or draft."""
-    return f"v{version}" if version and version.isdigit() else version or ""
-
-
 def rows_changed(snapshot: RunSnapshot) -> int | None:
     """How many changes to rows the steps have committed."""
     counted = [step.counts for step in snapshot.steps if step.counts]
@@ -91,7 +86,7 @@ def _line(record: RunRecord, snapshot: RunSnapshot) -> RunLine:
         address=addresses.run(record.run_id),
         status=record.status,
         project=request.project_id,
-        version=version_text(request.project_version),
+        version=request.definition,
         period=request.period,
         requested_by=request.requested_by or "",
         asked=words.minute(record.created_at),

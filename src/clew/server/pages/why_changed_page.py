@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from clew.change.bridge import BridgeCause, ChangeBridge
+from clew.change.bridge import BridgeCause, BridgeMode, ChangeBridge
 from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
 from clew.privacy.seen_trace import SeenTrace
@@ -22,6 +22,7 @@ class WhyChangedQuery:
     column: str = ""
     where: str = ""
     output: int | None = None
+    mode: BridgeMode = "shapley"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class WhyChangedPage:
     others: tuple[tuple[str, str, bool], ...]
     columns: tuple[tuple[str, bool], ...]
     where: str
+    outputs: tuple[tuple[int, str, bool], ...]
+    is_sequential: bool
     is_asked: bool
     value_a: str
     value_b: str
@@ -71,6 +74,8 @@ def why_changed_page(
             answer = ask(query)
         except UserError as error:
             problem = "\n".join(render(each, lambda _file: query.where) for each in error.diagnostics)
+    outputs = trace.plan.outputs
+    chosen = query.output if query.output is not None else (outputs[-1].seq if outputs else None)
     columns = [name for name, type_ in trace.columns.columns(trace.run.columns(trace.run.last)) if type_.is_numeric]
     return WhyChangedPage(
         run_id=trace.run_id,
@@ -80,6 +85,8 @@ def why_changed_page(
         others=tuple((run_id, name, run_id == query.other) for run_id, name in others),
         columns=tuple((name, name == query.column) for name in columns),
         where=query.where,
+        outputs=tuple((step.seq, step.name, step.seq == chosen) for step in outputs),
+        is_sequential=query.mode == "sequential",
         is_asked=answer is not None,
         value_a=f"{answer.value_a:,f}" if answer else "",
         value_b=f"{answer.value_b:,f}" if answer else "",
@@ -110,7 +117,13 @@ def _bars(found: ChangeBridge) -> tuple[WaterfallBar, ...]:
                 x=first,
                 width=max(2, last - first),
                 lines=tuple(_lines(cause)),
-                address=addresses.compare(found.run_a, other=found.run_b, where=found.where, sort=found.column),
+                address=addresses.compare(
+                    found.run_a,
+                    other=found.run_b,
+                    where=found.where,
+                    output=None if found.point_a.output is None else found.point_a.seq,
+                    sort=found.column,
+                ),
             )
         )
     return tuple(bars)

@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -76,6 +77,30 @@ _Action = Mapping[str, Any]
 def newest_version(root: StorageRoot) -> int:
     """The number of the newest version. TableProblem where there is none."""
     return _Log.of(root).newest
+
+
+def version_then(root: StorageRoot, at: datetime) -> int:
+    """The version that was the newest at a time, by what commits say of their time. TableProblem where none is known.
+
+    A commit that says nothing counts by the time at which its file was written.
+    """
+    log = _Log.of(root)
+    for version in sorted(log.commits, reverse=True):
+        if _committed_at(root, log.commits[version]) <= at:
+            return version
+    oldest = min(log.commits, default=log.newest)
+    if oldest == 0:
+        raise TableProblem("it did not exist at that time")
+    raise TableProblem(f"its log goes back to version {oldest}, which was committed later")
+
+
+def _committed_at(root: StorageRoot, key: str) -> datetime:
+    actions = (json.loads(line) for line in root.read_bytes(key).splitlines() if line.strip())
+    told: _Action = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    milliseconds = told.get("inCommitTimestamp", told.get("timestamp"))
+    if milliseconds is None:
+        return datetime.fromtimestamp(root.stat(key).modified, UTC)
+    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
 
 
 def version_by(root: StorageRoot, writer: TableWriter) -> int | None:

@@ -7,6 +7,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
 
@@ -114,6 +115,17 @@ def current_snapshot_id(place: TablePlace, metadata: str) -> int | None:
     """The current snapshot; None where the table has no rows yet."""
     chosen = _chosen(_parsed(place.read(metadata)), WantedSnapshot())
     return None if chosen is None else int(chosen["snapshot-id"])
+
+
+def snapshot_then(place: TablePlace, metadata: str, at: datetime) -> int:
+    """The snapshot that was the current one at a time. TableProblem where that is not known."""
+    found = _parsed(place.read(metadata))
+    log = [(int(each["timestamp-ms"]), int(each["snapshot-id"])) for each in found.get("snapshot-log", ())]
+    milliseconds = at.timestamp() * 1000
+    known = [(when, snapshot) for when, snapshot in log if when <= milliseconds]
+    if known:
+        return max(known)[1]
+    raise TableProblem("it had no snapshot at that time, or its log no longer says which")
 
 
 def snapshot_by(place: TablePlace, metadata: str, writer: TableWriter) -> int | None:

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import TypeVar
 
 import pyarrow as pa
 
 from clew.deferred import dataclass
-from clew.storage.tables.delta import newest_version, read_delta, version_by
+from clew.storage.tables.delta import newest_version, read_delta, version_by, version_then
 from clew.storage.tables.iceberg import (
     WantedSnapshot,
     current_metadata,
@@ -16,6 +17,7 @@ from clew.storage.tables.iceberg import (
     is_metadata_file,
     read_iceberg,
     snapshot_by,
+    snapshot_then,
 )
 from clew.storage.tables.table_places import TablePlace
 from clew.storage.tables.table_snapshot import (
@@ -71,6 +73,15 @@ def version_option(place: TablePlace, format_: TableFormat, metadata: str | None
         return {"versionAsOf": str(_told(lambda: newest_version(place.root)))}
     found = _told(lambda: current_snapshot_id(place, metadata or current_metadata(place)))
     return {} if found is None else {_SNAPSHOT: str(found)}
+
+
+def option_then(table: "LocatedTable", at: datetime) -> dict[str, str]:
+    """The option that names the version of a table that was the newest at a time. Raises TableProblem."""
+    if table.format == "delta":
+        return {"versionAsOf": str(_told(lambda: version_then(table.place.root, at)))}
+    return {
+        _SNAPSHOT: str(_told(lambda: snapshot_then(table.place, table.metadata or current_metadata(table.place), at)))
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Two runs: in what they differ, and why."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
@@ -8,10 +8,13 @@ from clew.api.run import Run
 from clew.auth.access_log import Subject
 from clew.change.bridge import ChangeBridge
 from clew.change.comparison import RunComparison
+from clew.change.impact import PlanImpact
+from clew.change.sensitivity import Sensitivity
 from clew.change.what_if import WhatIf
 from clew.server.access.visit import RowVisit, Visit
 from clew.server.pages import words
 from clew.server.pages.compare_page import PAGE_ROWS, CompareQuery, compare_page
+from clew.server.pages.impact_page import impact_page
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.what_if_page import WHAT_IF_ROWS, WhatIfQuery, what_if_page
 from clew.server.pages.why_changed_page import WhyChangedQuery, why_changed_page
@@ -74,6 +77,7 @@ def why_changed(
     column: str = "",
     where: str = "",
     output: Annotated[int | None, Query(ge=0)] = None,
+    mode: Literal["shapley", "sequential"] = "shapley",
 ) -> Response:
     """Why a value of another run is not what it is in a run."""
     asked = visit.workspace.find_run(run)
@@ -83,10 +87,12 @@ def why_changed(
         told = f" where {trace.recorded(where)}" if where else ""
         visit.has_read(Subject.EXPLANATION, asked.id, f"why {column} changed{told} in {found.id}")
         visit.has_read(Subject.EXPLANATION, found.id, f"why {column} changed{told} since {asked.id}")
-    query = WhyChangedQuery(found.id if found else "", column, where.strip(), output)
+    query = WhyChangedQuery(found.id if found else "", column, where.strip(), output, mode)
 
     def answer(wanted: WhyChangedQuery) -> ChangeBridge:
-        return asked.why_changed(wanted.other, wanted.column, where=wanted.where or None, output=wanted.output)
+        return asked.why_changed(
+            wanted.other, wanted.column, where=wanted.where or None, output=wanted.output, mode=wanted.mode
+        )
 
     return desk.page(
         visit,
@@ -110,33 +116,85 @@ def what_if(
     sets: Annotated[list[str] | None, Query(alias="set")] = None,
     drops: Annotated[list[str] | None, Query(alias="drop")] = None,
     expressions: Annotated[list[str] | None, Query(alias="expression")] = None,
+    parameters: Annotated[list[str] | None, Query(alias="parameter")] = None,
+    where: str = "",
+    output: Annotated[int | None, Query(ge=0)] = None,
     sort: str = "",
     draft: Annotated[str, Query(max_length=10_000)] = "",
+    sensitivity: str = "",
 ) -> Response:
-    """What would be different in a run."""
+    """What would be different in a run, or what a total of it hangs on."""
     asked = visit.workspace.find_run(run)
     trace = asked.open_trace()
-    texts = [tuple(each.strip() for each in given or () if each.strip()) for given in (sets, drops, expressions)]
-    query = WhatIfQuery(texts[0], texts[1], texts[2], sort, draft.strip())
+    texts = [
+        tuple(each.strip() for each in given or () if each.strip()) for given in (sets, drops, expressions, parameters)
+    ]
+    query = WhatIfQuery(
+        texts[0],
+        texts[1],
+        texts[2],
+        texts[3],
+        where=where.strip(),
+        output=output,
+        sort=sort,
+        draft=draft.strip(),
+        sensitivity=sensitivity,
+    )
+    within = f" where {trace.recorded(query.where)}" if query.where else ""
     if query.is_asked:
-        told = asked.recorded_suppositions(sets=query.sets, drops=query.drops, expressions=query.expressions)
-        visit.has_read(Subject.EXPLANATION, asked.id, f"what if: {told}")
+        told = asked.recorded_suppositions(
+            sets=query.sets, drops=query.drops, expressions=query.expressions, parameters=query.values
+        )
+        visit.has_read(Subject.EXPLANATION, asked.id, f"what if: {told}{within}")
+    elif sensitivity:
+        visit.has_read(Subject.EXPLANATION, asked.id, f"what the total of {sensitivity} hangs on{within}")
 
     def answer(wanted: WhatIfQuery) -> WhatIf:
         return asked.what_if(
             sets=wanted.sets,
             drops=wanted.drops,
             expressions=wanted.expressions,
+            parameters=wanted.values,
+            where=wanted.where or None,
+            output=wanted.output,
             sort=wanted.sort or None,
             limit=WHAT_IF_ROWS,
         )
+
+    def sense(wanted: WhatIfQuery) -> Sensitivity:
+        return asked.sensitivity(wanted.sensitivity, where=wanted.where or None, output=wanted.output)
+
+    def document() -> dict[str, object]:
+        if query.is_asked:
+            return answer(query).to_json()
+        return sense(query).to_json() if query.sensitivity else {"run_id": asked.id}
 
     return desk.page(
         visit,
         "what_if.html",
         section="Runs",
-        page=lambda: what_if_page(trace, query, answer),
-        document=lambda: answer(query).to_json() if query.is_asked else {"run_id": asked.id},
+        page=lambda: what_if_page(trace, query, answer, sense),
+        document=document,
+    )
+
+
+@router.get("/runs/{run}/impact")
+@router.get("/runs/{run}/impact.json")
+def impact(run: str, visit: RowVisit, desk: AtDesk) -> Response:
+    """What the project, as its file is now, would have changed in a run."""
+    asked = visit.workspace.find_run(run)
+    trace = asked.open_trace()
+    visit.has_read(Subject.EXPLANATION, asked.id, f"what {asked.project} as edited would change")
+
+    def answer() -> PlanImpact:
+        return asked.impact()
+
+    return desk.page(
+        visit,
+        "impact.html",
+        section="Projects",
+        page=lambda: impact_page(trace, asked.project, answer),
+        document=lambda: answer().to_json(),
     )
 
 

@@ -117,15 +117,17 @@ def explanation(
     desk: AtDesk,
     at: StepQuery = None,
     top: Annotated[int, Query(ge=1)] = TOP,
+    restated: bool = False,
 ) -> Response:
-    """Why a value is what it is."""
+    """Why a value is what it is, and what earlier runs had in its place if that is asked."""
     found = _explained(visit, run, row, column, at, top)
+    earlier = visit.workspace.find_run(run).restatements(row, column, at=at) if restated else None
     return desk.page(
         visit,
         "explain.html",
         section="Runs",
-        page=lambda: explain_page(found, lambda run_id: title_of(visit, run_id), top=top),
-        document=found.to_json,
+        page=lambda: explain_page(found, lambda run_id: title_of(visit, run_id), top=top, restated=earlier),
+        document=lambda: {**found.to_json(), **({} if earlier is None else {"restated": earlier.to_json()})},
         scripts=("tree.js",),
     )
 

@@ -15,6 +15,7 @@ from clew.deferred import dataclass
 from clew.definitions import Project, Status
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.server import INVALID_REQUEST
+from clew.events.snapshot import RunStatus
 from clew.plan import plan_to_json
 from clew.runs.registry import ProjectVersion
 from clew.server.access.visit import RunVisit, Visit, may
@@ -104,6 +105,7 @@ def one_project(project: str, visit: RunVisit, desk: AtDesk, old: str = "", new:
                 overview,
             ),
             charts=charts_of(overview, ended),
+            tried_on=_last_completed(visit, view.project),
         )
 
     return desk.page(
@@ -187,6 +189,14 @@ def one_dataset(dataset: str, visit: RunVisit, desk: AtDesk) -> Response:
         page=lambda: dataset_page(found, visit.workspace.files),
         document=found.to_json,
     )
+
+
+def _last_completed(visit: Visit, project: str) -> str | None:
+    """The last run of a project that completed; None where the caller may not see its rows."""
+    if not visit.caller.may(Permission.READ_ROWS):
+        return None
+    found = visit.workspace.find_runs(project=project, status=RunStatus.COMPLETED.value, limit=1)
+    return found[0].id if found else None
 
 
 def _defined(files: WorkspaceFiles, view: ProjectView) -> Project | None:

@@ -1,0 +1,75 @@
+"""Pages about what changed, what would, and what was before: what can be asked there, and what they show."""
+
+from tests.server.pages_requests import as_page
+from tests.server.server_fixtures import Served
+
+
+def run_of(served: Served) -> str:
+    return f"/runs/{served.run_id}"
+
+
+def test_what_if_takes_several_suppositions_a_condition_and_an_output(shared: Served) -> None:
+    lines = [
+        'journal-lines where journal_id = "JE-00001": amount_local = 0',
+        'journal-lines where journal_id = "JE-00002": amount_local = 0',
+    ]
+    query = {"set": lines, "where": "amount_usd <> 0", "output": "60"}
+    client = shared.client("auditor")
+    document = client.get(f"{run_of(shared)}/what-if.json", params=query).json()
+    assert document["supposed"] == lines
+    assert document["at"]["seq"] == 60
+    page = client.get(f"{run_of(shared)}/what-if", params=query, headers={"Accept": "text/html"}).text
+    assert page.count('name="set"') == 3  # those that were asked, and an empty one
+    assert "would change, " in page
+    wrong = as_page(client, f"{run_of(shared)}/what-if", {"parameter": "nothing=1"}).text
+    assert "UnknownParameter" in wrong
+
+
+def test_what_a_total_hangs_on_is_a_question_of_the_same_page(shared: Served) -> None:
+    client = shared.client("auditor")
+    asked = {"sensitivity": "amount_usd", "output": "60"}
+    document = client.get(f"{run_of(shared)}/what-if.json", params=asked).json()
+    page = as_page(client, f"{run_of(shared)}/what-if", asked).text
+    assert f"{document['tried']} values tried, each one percent larger" in page
+    assert "Total moves by" in page
+    assert f"{document['effects'][0]['dataset']}.{document['effects'][0]['column']}" in page
+    assert "InvalidComparison" in as_page(client, f"{run_of(shared)}/what-if", {"sensitivity": "currency"}).text
+
+
+def test_causes_can_be_taken_one_after_the_other(shared: Served) -> None:
+    asked = {"other": shared.run_id, "column": "amount_usd", "mode": "sequential", "output": "60"}
+    client = shared.client("auditor")
+    assert client.get(f"{run_of(shared)}/why-changed.json", params=asked).json()["mode"] == "sequential"
+    page = as_page(client, f"{run_of(shared)}/why-changed", asked).text
+    assert '<option value="sequential" selected>' in page
+
+
+def test_what_an_edited_file_would_move_is_seen_before_it_is_activated(served: Served) -> None:
+    client = served.browser()
+    impact = f'href="{run_of(served)}/impact"'
+    assert impact not in as_page(client, "/projects/gl-close").text
+    file = served.workspace.root / "projects" / "gl-close.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace('"5290"', '"5291"'), encoding="utf-8")
+    served.read_files()
+    assert as_page(client, "/projects/gl-close").text.count(impact) == 2  # on the page, and where it asks for certainty
+    page = as_page(client, f"{run_of(served)}/impact").text
+    document = client.get(f"{run_of(served)}/impact.json").json()
+    assert "5291" in page
+    assert [each["fate"] for each in document["steps"]].count("changed") == 1
+    assert all(output["name"] in page for output in document["outputs"])
+
+
+def test_an_explanation_tells_earlier_values_if_asked(shared: Served) -> None:
+    client = shared.client("auditor")
+    found = client.get(f"/api/v1{run_of(shared)}/trace/rows", params={"where": 'journal_id = "JE-00001"'}).json()[
+        "rows"
+    ][0]
+    asked = {"row": found["row_id"], "column": "amount_usd"}
+    page = as_page(client, f"{run_of(shared)}/explain", asked).text
+    assert "restated=true" in page
+    assert "not restated" not in page
+    restated = {**asked, "restated": "true"}
+    assert "not restated: no earlier run" in as_page(client, f"{run_of(shared)}/explain", restated).text
+    document = client.get(f"/api/v1{run_of(shared)}/explain", params=restated)
+    assert document.json()["restated"]["is_restated"] is False
+    assert document.headers["cache-control"] == "no-store"
