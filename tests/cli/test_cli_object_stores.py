@@ -206,6 +206,42 @@ def test_a_run_whose_storage_was_emptied_is_named_in_one_message(clew: Clew, mov
         assert "is gone from the storage root" in answer.err
 
 
+ASKING = {
+    "verify": ("verify", "RUN"),
+    "verify deep": ("verify", "RUN", "--deep"),
+    "verify all": ("verify", "--all"),
+    "reconcile": ("reconcile", "RUN"),
+    "evidence": ("evidence", "RUN", "-o", "pack.zip"),
+    "test cut": ("test", "cut", "RUN", "--where", "id = 103"),
+    "rerun": ("rerun", "RUN"),
+    "run": ("run", "close", "--period", "2026-02"),
+    "gc": ("gc",),
+    "rm": ("rm", "RUN", "--force"),
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"), [(EXPIRED, "have expired"), (Answer(404, "NoSuchBucket"), "does not exist")], ids=lambda _: ""
+)
+def test_commands_blame_the_store_that_refuses_and_judge_nothing(
+    clew: Clew, moved: Moved, proxy: Proxy, fault: Answer, says: str
+) -> None:
+    root = moved.shop.root
+    runs = clew("runs", "--json", cwd=root).json
+    for name, words in ASKING.items():
+        with proxy.failing(lambda _: fault):
+            answer = clew(*(moved.run_id if word == "RUN" else word for word in words), cwd=root)
+        assert (answer.code, answer.out) == (1, ""), name
+        assert answer.err.startswith("error StorageUnavailable: cannot use s3://"), (name, answer.err)
+        assert says in answer.err, name
+        assert not any(part in answer.err for part in KEYS.split(":")), name
+    assert not (root / "pack.zip").exists()
+    # A verification that could not read says nothing about the run, and is not on record.
+    assert clew("show", moved.run_id, "--json", cwd=root).json["verification"] is None
+    assert clew("runs", "--json", cwd=root).json == runs
+    assert clew("verify", "--all", cwd=root).code == 0
+
+
 def test_a_secret_that_holds_no_credentials_is_named_and_not_shown(
     ask: Ask, workspace: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

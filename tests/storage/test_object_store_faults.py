@@ -8,8 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from clew.definitions.storage_addresses import RemoteAddress
+from clew.diagnostics import TransientFailure, UserError
+from clew.diagnostics.file_system import OutOfReach, file_system_failed
+from clew.engine.loading.columnar import _fields_of
+from clew.engine.loading.source_digests import digest_of, state_of
 from clew.storage import store_access
 from clew.storage.object_store import ObjectStorage
+from clew.storage.source_files import RemoteSourceFile
 from clew.storage.store_access import StoreAccess, parse_credential
 from clew.storage.store_errors import StoreUnavailable
 from tests.storage.s3_proxy import DENIED, EXPIRED, SKEWED, SLOW_DOWN, Answer, Asked, Cut, Fault, Proxy, Silence
@@ -165,6 +170,18 @@ def test_credentials_that_expire_while_a_file_is_read_are_named(root: ObjectStor
         assert opened.read(10) == CONTENT[:10]
         with proxy.failing(always(EXPIRED)), pytest.raises(PermissionError, match="have expired"):
             opened.read(1 << 21)
+
+
+def test_a_store_that_refuses_is_blamed_and_not_the_source_that_lies_there(root: ObjectStorage, proxy: Proxy) -> None:
+    file = RemoteSourceFile(root.spark_uri("f/a"), "f/a", len(CONTENT), is_local=False, root=root, key="f/a")
+    for ask in (digest_of, state_of, _fields_of):
+        for fault, kind in ((EXPIRED, UserError), (SLOW_DOWN, TransientFailure)):
+            with proxy.failing(always(fault)), pytest.raises(OutOfReach) as caught:
+                ask(file)
+            told = file_system_failed(caught.value)
+            assert (type(told), told.code if told else None) == (kind, "StorageUnavailable")
+    with pytest.raises(UserError, match="is not a Parquet file"):
+        _fields_of(file)
 
 
 def test_credentials_are_not_shown(s3: S3Server) -> None:

@@ -16,7 +16,9 @@ from clew.api.state import State
 from clew.captures.manifests import Places
 from clew.captures.queue import CaptureStatus
 from clew.deferred import dataclass
-from clew.diagnostics import ClewError, UserError
+from clew.diagnostics import ClewError, Diagnostic, UserError
+from clew.diagnostics.codes.engine import STORAGE_UNAVAILABLE
+from clew.diagnostics.file_system import OutOfReach, is_out_of_reach, unavailable
 from clew.events.chain import ChainReport, SealKey, verify_chain
 from clew.events.codec import canonical_json
 from clew.events.ledger import EntryKind, LedgerEntry, chain_problems, problem_with
@@ -197,6 +199,13 @@ class Verifier:
     def _find(self, subject: str, problem: str) -> None:
         self._findings.append(Finding(subject, problem))
 
+    def _found(self, subject: str, problems: Iterable[Diagnostic]) -> None:
+        """What is wrong with files. A store that cannot be asked says nothing about them: then there is no result."""
+        for each in problems:
+            if each.code == STORAGE_UNAVAILABLE.name:
+                raise UserError(each)
+            self._find(subject, each.message)
+
     def _records(self) -> Iterator[RunRecord]:
         mine = RunFilter(environment_id=self._environment.name, tenant_id=self._environment.settings.tenant)
         yield from self._state.stores.catalog.runs(mine, limit=_ALL)
@@ -268,6 +277,8 @@ class Verifier:
         self._checked["bytes"] += size
         try:
             problem = None if root.sha256(key) == sha256 else "its content is not what was written"
+        except OutOfReach as error:
+            raise unavailable(error) from error
         except FileNotFoundError:
             problem = "it is gone"
         except OSError as error:
@@ -335,8 +346,7 @@ class Verifier:
 
     def _check_files(self, subject: str, snapshot: RunSnapshot) -> None:
         parts, problems = readable_parts(self._environment.storage_root, snapshot)
-        for diagnostic in problems:
-            self._find(subject, diagnostic.message)
+        self._found(subject, problems)
         self._checked["parts"] += len(parts)
         self._verify(subject, parts)
 
@@ -350,8 +360,7 @@ class Verifier:
             try:
                 files.verify([part])
             except UserError as error:
-                for diagnostic in error.diagnostics:
-                    self._find(subject, diagnostic.message)
+                self._found(subject, error.diagnostics)
 
     def _check_plan(self, subject: str, record: RunRecord) -> None:
         digest = record.request.plan.digest
@@ -360,7 +369,7 @@ class Verifier:
         try:
             plan = kept_plan(self._environment.storage_root, digest)
         except UserError as error:
-            self._find(subject, error.diagnostic.message)
+            self._found(subject, error.diagnostics)
             return
         if digest_of(plan) != digest:
             self._find(subject, "its plan was changed")
@@ -371,6 +380,8 @@ class Verifier:
             facts = RunFactsReader(self._state, self._environment).facts(record.run_id)
             trace = open_trace(facts, self._environment)
         except _UNREADABLE as error:
+            if is_out_of_reach(error):
+                raise
             self._find(subject, f"its trace cannot be read: {error}")
             return
         counts = {step.seq: step.counts.get("rows_written") for step in facts.snapshot.steps}

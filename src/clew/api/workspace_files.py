@@ -25,7 +25,7 @@ from clew.definitions import (
 )
 from clew.definitions.kinds import FILE_KINDS, WORKSPACE_FILE, read_source
 from clew.definitions.loading import load_datasets, load_settings
-from clew.diagnostics import UserError, did_you_mean
+from clew.diagnostics import Diagnostic, UserError, did_you_mean
 from clew.diagnostics.codes.workspace import UNKNOWN_ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -58,7 +58,18 @@ class WorkspaceFiles:
     @cached_property
     def settings(self) -> Settings:
         """What clew.yaml says. Where the definitions have not been loaded, no other file is read for it."""
-        return self.loaded.workspace.settings if "loaded" in self.__dict__ else load_settings(self.root)
+        return self.loaded.workspace.settings if "loaded" in self.__dict__ else self._settings_alone[0]
+
+    @cached_property
+    def _settings_alone(self) -> tuple[Settings, tuple[Diagnostic, ...]]:
+        return load_settings(self.root)
+
+    @property
+    def _settings_problems(self) -> tuple[Diagnostic, ...]:
+        """What is wrong with clew.yaml."""
+        if "loaded" in self.__dict__ and all(kind != "workspace" for kind, _ in self.loaded.workspace.broken):
+            return ()
+        return self._settings_alone[1]
 
     @property
     def name(self) -> str:
@@ -72,7 +83,12 @@ class WorkspaceFiles:
 
     @property
     def environment(self) -> Environment:
-        """The settings of the environment. Raises UserError if clew.yaml does not define it."""
+        """The settings of the environment. Raises UserError if clew.yaml has errors, or does not define it.
+
+        In place of settings with errors there are the defaults: other stores, and other rules of who may see what.
+        """
+        if self._settings_problems:
+            raise UserError(*self._settings_problems)
         known = self.settings.environments
         if self.environment_name not in known:
             hint = did_you_mean(self.environment_name, known) or f"the environments are {', '.join(known)}"
@@ -80,8 +96,11 @@ class WorkspaceFiles:
         return known[self.environment_name]
 
     def require_environment(self) -> None:
-        """Raise UserError if the requested environment does not exist. A missing default is left to the check."""
-        if self.asked_environment is not None:
+        """Raise UserError if the requested environment does not exist.
+
+        A missing default is left to the check, and so are errors in clew.yaml.
+        """
+        if self.asked_environment is not None and not self._settings_problems:
             _ = self.environment
 
     @property
@@ -118,8 +137,10 @@ class WorkspaceFiles:
         return self._compare([(each, plan) for each in self.loaded.workspace.projects if each.id == plan.name])
 
     def _compare(self, projects: "Sequence[tuple[Project, Plan]]") -> "Conflicts":
-        from clew.api.checking import conflicts_of
+        from clew.api.checking import conflicts_of, nothing_to_compare
 
+        if self._settings_problems:
+            return nothing_to_compare(projects)
         return conflicts_of(projects, self.loaded.workspace.projects, self._state_place)
 
     def _state_place(self) -> "StatePlace":

@@ -16,13 +16,13 @@ from clew.deferred import dataclass
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.captures import CAPTURE_DAMAGED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.trace import TRACE_INTEGRITY_ERROR
+from clew.diagnostics.file_system import OutOfReach, unavailable
 from clew.diagnostics.foreign_words import without_quoted
 from clew.lang.types import parse_type
 from clew.storage.parts import ORDINAL
 from clew.storage.remote_blocks import BlockCache, RemoteBlocks
 from clew.storage.root import RemoteSource, StorageRoot
 from clew.storage.row_identity import RowIds
-from clew.storage.store_errors import OUT_OF_REACH, unavailable
 from clew.trace.results import data_frame
 from clew.trace.sql import Sql, parquet, quoted, typed_column
 from clew.trace.trace_database import answered, connected
@@ -211,7 +211,7 @@ class CapturedRows:
     def _require_intact(self, file: CapturedFile) -> None:
         try:
             digest = self.folder.sha256(file.path)
-        except OUT_OF_REACH as error:
+        except OutOfReach as error:
             raise unavailable(error) from error
         except OSError as error:
             problem = f"{file.path}: {(error.strerror or type(error).__name__).lower()}"

@@ -47,22 +47,26 @@ def load_workspace(root: Path) -> LoadedWorkspace:
     return LoadedWorkspace(workspace, in_order(diagnostics), loader.sources)
 
 
-def load_settings(root: Path) -> Settings:
-    """The settings in clew.yaml alone, as `load_workspace` gives them."""
-    return _loaded_alone(root, "workspace").settings
+def load_settings(root: Path) -> tuple[Settings, tuple[Diagnostic, ...]]:
+    """The settings in clew.yaml alone, as `load_workspace` gives them, and what is wrong with them.
+
+    Where anything is wrong, they are the defaults, and not what anyone has written.
+    """
+    loader = _loaded_alone(root, "workspace")
+    return loader.workspace().settings, tuple(in_order(loader.diagnostics))
 
 
 def load_datasets(root: Path) -> tuple[Dataset, ...]:
     """The datasets alone, as far as their files can be read."""
-    return _loaded_alone(root, "dataset").datasets
+    return _loaded_alone(root, "dataset").workspace().datasets
 
 
-def _loaded_alone(root: Path, kind: str) -> WorkspaceDefinitions:
+def _loaded_alone(root: Path, kind: str) -> "_Loader":
     if not (root / WORKSPACE_FILE).is_file():
         raise UserError(WORKSPACE_NOT_FOUND.anywhere(path=root))
     loader = _Loader(root)
     loader.load_kind(FILE_KINDS[kind])
-    return loader.workspace()
+    return loader
 
 
 def load_scenarios(loaded: LoadedWorkspace, paths: Iterable[Path]) -> LoadedWorkspace:

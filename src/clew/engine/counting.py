@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import ROWS_MISSING
+from clew.diagnostics.file_system import OutOfReach
 from clew.storage.root import StorageKey, StorageRoot
 
 _ROWS = "rows"
@@ -45,6 +46,8 @@ def told_as_missing(place: str) -> Iterator[None]:
     """A file that cannot be read right after it was written has no rows that could be committed."""
     try:
         yield
+    except OutOfReach:
+        raise
     except (pa.ArrowException, FileNotFoundError) as error:
         problem = f"{place} was written a moment ago and cannot be read: {str(error).splitlines()[0]}"
         raise UserError(ROWS_MISSING.anywhere(problem=problem)) from error

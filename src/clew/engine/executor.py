@@ -15,6 +15,7 @@ from clew.deferred import dataclass
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.engine import TRACE_WRITE_FAILURE
 from clew.diagnostics.codes.trace import DAMAGED_TRACE
+from clew.diagnostics.file_system import OutOfReach, unavailable
 from clew.engine.blame import SPARK_ERRORS, culprit, is_value_error, of_unknown_cause, reads_restricted, translated
 from clew.engine.checking import CheckContext, PointWatch, stopped_by
 from clew.engine.concluding import check_alerts, concluded
@@ -47,7 +48,6 @@ from clew.storage.committed import DescribedPart, committed_part
 from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, TAKEN_OVER, Part
 from clew.storage.quarantine import EMPTIED
 from clew.storage.root import StorageRoot
-from clew.storage.store_errors import OUT_OF_REACH, unavailable
 from clew.trace.reader import RunTrace
 from clew.trace.reconciliation import Reconciliation, Waterfall, reconcile
 from clew.trace.run_parts import periods_of
@@ -155,7 +155,7 @@ class SparkExecutor:
             context.cancel.check()
             step = self._steps.get(attempts[0].step.seq) if len(attempts) == 1 else None
             raise self._explained(error, step, context.snapshot) from error
-        except OUT_OF_REACH as error:
+        except OutOfReach as error:
             context.cancel.check()
             raise unavailable(error) from error
         except OSError as error:
@@ -226,7 +226,7 @@ class SparkExecutor:
         )
         try:
             return reconcile(trace, snapshot, outputs=outputs).waterfalls
-        except OUT_OF_REACH as error:
+        except OutOfReach as error:
             raise unavailable(error) from error
         finally:
             trace.close()

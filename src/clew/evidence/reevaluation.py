@@ -13,6 +13,7 @@ from itertools import zip_longest
 
 from clew.deferred import dataclass
 from clew.diagnostics import ClewError
+from clew.diagnostics.file_system import is_out_of_reach
 from clew.evidence.at_once import changed_at_once, created_at_once, written_at_once
 from clew.evidence.folding import GroupFold
 from clew.evidence.join_index import JoinIndex
@@ -75,6 +76,8 @@ class _Step:
             else:
                 self._written(written.get(self.step.seq))
         except ClewError as error:
+            if is_out_of_reach(error):
+                raise
             self._differs(str(error))
         if self.differing > _MOST_TOLD:
             self.found.problems.append(f"{self._name}: {self.differing - _MOST_TOLD:,} more values differ")
@@ -204,6 +207,8 @@ class _Step:
             seen = see_all(ordinal, self.trace.see(ordinal, dict(was)))
             is_selected = select(seen) is True
         except ClewError as error:
+            if is_out_of_reach(error):
+                raise
             self._differs(f"row {row_id}: {error}")
             return
         self.found.expressions += step.selector is not None

@@ -13,6 +13,7 @@ from clew.diagnostics import ClewError, EngineBug, Nature, TransientFailure, Use
 from clew.diagnostics.codes import CATALOGUE
 from clew.diagnostics.codes.captures import CAPTURE_ACCESS_DENIED, CAPTURE_EXPIRED, CAPTURE_NOT_READY
 from clew.diagnostics.codes.commands import INTERNAL_ERROR
+from clew.diagnostics.codes.engine import STORAGE_UNAVAILABLE
 from clew.diagnostics.codes.questions import CALLER_GONE, TOO_MANY_QUESTIONS
 from clew.diagnostics.codes.runs import (
     CAPTURES_WAITING,
@@ -44,6 +45,7 @@ from clew.diagnostics.codes.server import (
 )
 from clew.diagnostics.codes.trace import COLUMN_NOT_VISIBLE, RUN_NOT_FINISHED
 from clew.diagnostics.codes.tracelink import NODE_ID_TAKEN, NODE_LEASE_LOST
+from clew.diagnostics.file_system import OutOfReach, unavailable
 from clew.server.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
@@ -83,6 +85,7 @@ _STATUS_OF_CODE: Mapping[str, int] = {
         (TOO_MANY_QUESTIONS, 429),
         (TOO_MANY_STREAMS, 429),
         (CALLER_GONE, 499),
+        (STORAGE_UNAVAILABLE, 503),
     )
 }
 _STATUS_OF_NATURE = {Nature.WRONG: 422, Nature.USAGE: 400, Nature.NOT_FOUND: 404}
@@ -126,6 +129,8 @@ def as_clew_error(error: Exception, request: Request) -> ClewError:
     match error:
         case ClewError():
             return error
+        case OutOfReach():
+            return unavailable(error)
         case RequestValidationError():
             return UserError(*(INVALID_REQUEST.anywhere(problem=_in_words(each)) for each in error.errors()))
         case HTTPException(status_code=404):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE, TABLE_VERSION_GONE
+from clew.diagnostics.file_system import OutOfReach, unavailable
 from clew.storage.block_digests import CheckedBlocks, NotAsWritten
 from clew.storage.parts import ORDINAL, SOURCE_FILE, SOURCE_LINE, SOURCE_ROW_ID, Part, PartFile, ViewColumn
 from clew.storage.root import RemoteSource, StorageKey, StorageRoot
 from clew.storage.scan_ahead import ColumnChunks, column_spans
 from clew.storage.shared_files import SMALL, SharedFiles
-from clew.storage.store_errors import OUT_OF_REACH, unavailable
 from clew.storage.tables.table_places import THIS_MACHINE, TablePlace, is_remote, local_key, place_at
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class TraceFiles:
         except OSError as error:
             root, key = self._place(file)
             reason = root.reason(key, error)
-            if isinstance(reason, OUT_OF_REACH):
+            if isinstance(reason, OutOfReach):
                 raise unavailable(reason) from error
             raise self._damaged(file, reason.strerror or str(reason)) from error
         except pa.ArrowException as error:

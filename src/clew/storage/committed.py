@@ -11,6 +11,7 @@ from contextlib import suppress
 from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic, UserError
 from clew.diagnostics.codes.trace import DAMAGED_TRACE
+from clew.diagnostics.file_system import OutOfReach, unavailable
 from clew.events.artifacts import key_of_part, part_artifact, parts_among
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import ArtifactRef
@@ -18,7 +19,6 @@ from clew.storage.drafts import Draft
 from clew.storage.layout import PART_FILE, description_key, is_input
 from clew.storage.parts import Part, part_from_json, part_to_json
 from clew.storage.root import StorageKey, StorageRoot
-from clew.storage.store_errors import OUT_OF_REACH, unavailable
 
 # Writing
 
@@ -77,7 +77,7 @@ def committed_part(root: StorageRoot, artifact: ArtifactRef) -> Part:
     try:
         description = _description(root, key, artifact)
         data = json.loads(description)
-    except OUT_OF_REACH as error:
+    except OutOfReach as error:
         raise unavailable(error) from error
     except OSError as error:
         raise UserError(DAMAGED_TRACE.anywhere(file=key, problem=_missing(error))) from error

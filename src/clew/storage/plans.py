@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.project import UNREADABLE_PLAN
 from clew.diagnostics.codes.workspace import UNWRITABLE_FOLDER
+from clew.diagnostics.file_system import OutOfReach, unavailable
 from clew.storage.layout import PLANS, plan_key
 from clew.storage.root import StorageKey, StorageRoot
-from clew.storage.store_errors import OUT_OF_REACH, unavailable
 
 if TYPE_CHECKING:
     from clew.plan import Plan
@@ -35,7 +35,7 @@ def keep_plan(root: StorageRoot, plan: "Plan") -> None:
         # An older Clew may have written the same plan with other words around it. What cannot be read is damaged.
         if not _has_digest(root, plan.digest):
             raise _unwritable(root, error) from error
-    except OUT_OF_REACH as error:
+    except OutOfReach as error:
         raise unavailable(error) from error
     except OSError as error:
         raise _unwritable(root, error) from error
@@ -64,7 +64,7 @@ def kept_plan(root: StorageRoot, digest: str) -> "Plan":
     key = plan_key(digest)
     try:
         return _plan_of(_content(root, key))
-    except OUT_OF_REACH as error:
+    except OutOfReach as error:
         raise unavailable(error) from error
     except OSError as error:
         if isinstance(error, FileNotFoundError):

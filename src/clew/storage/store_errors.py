@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from clew.deferred import dataclass
-from clew.diagnostics import ClewError, TransientFailure, UserError
-from clew.diagnostics.codes.engine import STORAGE_UNAVAILABLE
+from clew.diagnostics import ClewError
+from clew.diagnostics.file_system import OutOfReach, unavailable
 
 if TYPE_CHECKING:
     from clew.definitions.storage_addresses import RemoteAddress
@@ -21,15 +21,17 @@ _WITHOUT_REASON = re.compile(r"No response body|ACCESS_DENIED|HTTP status 40[03]
 """What libraries say where the answer to a question about one file had no body."""
 
 
-class StoreUnavailable(OSError):
+class StoreUnavailable(OutOfReach):
     """A store that does not answer, or not as it should. It may do so later."""
 
+    may_recover = True
 
-class StoreRefused(PermissionError):
+
+class StoreRefused(OutOfReach, PermissionError):
     """A store that does not accept the credentials, or not for this."""
 
 
-class StoreMissing(FileNotFoundError):
+class StoreMissing(OutOfReach, FileNotFoundError):
     """A bucket that does not exist."""
 
 
@@ -117,16 +119,6 @@ _OF_THE_WAY = (
 )
 """The store did not answer, or with nothing that says more."""
 
-OUT_OF_REACH = (StoreUnavailable, StoreRefused, StoreMissing)
-"""The store as a whole is to blame, not the file that was asked for."""
-
-
-def unavailable(error: OSError) -> ClewError:
-    """The error for people where a store is to blame: one to be tried again where the store may come to itself."""
-    kind = TransientFailure if isinstance(error, StoreUnavailable) else UserError
-    return kind(STORAGE_UNAVAILABLE.anywhere(place=error.filename, problem=error.strerror))
-
-
 Probe = Callable[[], object]
 """Asks the store something whose answer, unlike that to a question about one file, says why it refuses."""
 
@@ -153,7 +145,7 @@ def _telling(error: OSError, probe: Probe | None) -> OSError:
 
 def explanation(error: OSError, place: "RemoteAddress") -> OSError:
     """The error that says what an error of a library means."""
-    if isinstance(error, OUT_OF_REACH) or error.filename == str(place):
+    if isinstance(error, OutOfReach) or error.filename == str(place):
         return error
     return _meaning(error, f"{place.scheme}://{place.store}", str(place))
 
@@ -195,4 +187,4 @@ def store_problem(text: str) -> ClewError | None:
     store = f"s3://{named['store']}" if named is not None else "the object store"
     error = _meaning(OSError(errno.EIO, told), store, store)
     is_unknown = isinstance(error, StoreUnavailable) and error.errno == errno.EIO and " fails: " in str(error)
-    return unavailable(error) if isinstance(error, OUT_OF_REACH) and not is_unknown else None
+    return unavailable(error) if isinstance(error, OutOfReach) and not is_unknown else None

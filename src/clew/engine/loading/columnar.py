@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from clew.definitions.dataset import PERIOD_COLUMN, PERIOD_FROM_COLUMN, PERIOD_TO_COLUMN
+from clew.diagnostics.file_system import OutOfReach
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.conversions import BROKEN, RawCell, RawRows, TextCell, TypedCell, serves
 from clew.engine.loading.files import METADATA_PATH, SourceFile, metadata_path
@@ -149,6 +150,8 @@ def _fields_of(file: SourceFile) -> Fields:
     try:
         with opened_source(file) as opened:
             arrow = pq.read_schema(opened)
+    except OutOfReach:
+        raise
     except FileNotFoundError:
         raise unavailable(f"{file.shown} no longer exists") from None
     except (pa.ArrowException, OSError):

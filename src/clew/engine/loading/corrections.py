@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from clew.deferred import dataclass
 from clew.definitions import FilesDatasource
 from clew.definitions.dataset import PERIOD_COLUMN
+from clew.diagnostics.file_system import OutOfReach
 from clew.engine.loading.conversions import BROKEN, RawRows, text_cell
 from clew.engine.loading.sources import Origin, PinRequest, mismatch, place, positions_of, unavailable
 from clew.engine.loading.text_rows import FoundFile
@@ -127,6 +128,8 @@ def _read(use: DatasetUse, found: FoundFile) -> list[Correction]:
             rows = [_correction(use, record, header, places, positions, found) for record in records]
     except UnicodeDecodeError:
         raise mismatch(f"{file.shown} is not UTF-8 text", "save the file as UTF-8") from None
+    except OutOfReach:
+        raise
     except (OSError, csv.Error) as error:
         raise unavailable(f"cannot read {file.shown}: {error}") from None
     return rows

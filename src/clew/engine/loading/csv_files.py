@@ -12,6 +12,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from clew.deferred import dataclass
+from clew.diagnostics.file_system import OutOfReach
 from clew.engine.loading.files import SourceFile
 from clew.engine.loading.lines import LINE, LinesBefore, LineTotals
 from clew.engine.loading.sources import NOT_UTF8, unavailable
@@ -154,6 +155,8 @@ def _first_lines(spark: SparkSession, file: SourceFile, options: CsvOptions) -> 
             for number, line in enumerate(islice(universal_lines(stream), most)):
                 text = line.decode(options.encoding, errors="replace")
                 yield text if number else text.removeprefix("\ufeff")
+    except OutOfReach:
+        raise
     except OSError as error:
         raise unavailable(f"cannot read {file.shown}: {error.strerror or error}") from None
     except ValueError:  # compressed in a way that only Spark reads

@@ -9,6 +9,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from clew.diagnostics.file_system import OutOfReach
 from clew.engine.loading.csv_files import CsvOptions, is_one_byte
 from clew.engine.loading.source_digests import digest_of, state_of
 from clew.engine.loading.sources import mismatch, unavailable
@@ -69,6 +70,8 @@ def _copied(
     except UnicodeDecodeError as error:
         problem = f'{file.shown} is not text in the encoding "{options.encoding}": {error.reason}'
         raise mismatch(problem, "name its encoding in the option `encoding`") from None
+    except OutOfReach:
+        raise
     except (EOFError, OSError) as error:
         raise unavailable(f"{file.shown} cannot be read: {error}") from None
     if state_of(file) != before:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from clew.definitions.dataset import PERIOD_COLUMN
+from clew.diagnostics.file_system import OutOfReach
 from clew.engine.loading.conversions import BROKEN, RawRows, text_cell
 from clew.engine.loading.sources import Origin, mismatch, place, positions_of, unavailable
 from clew.engine.loading.text_rows import FoundFile, header_names, names_by_position, with_period
@@ -34,6 +35,8 @@ def sheet_rows(
                     raise mismatch(f"{each.file.shown} is empty: it has no header", "write a header")
         except SheetProblem as problem:
             raise unavailable(str(problem), problem.hint) from None
+        except OutOfReach:
+            raise
         except OSError as error:
             raise unavailable(f"cannot read {each.file.shown}: {error.strerror or error}") from None
     return raws

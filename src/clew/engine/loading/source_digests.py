@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
+from clew.diagnostics.file_system import OutOfReach
 from clew.engine.loading.sources import unavailable
 from clew.engine.loading.uploads import UploadedFile
 from clew.plan.local_files import SourceFile
@@ -57,6 +58,8 @@ def state_of(file: SourceFile) -> tuple[int, int | str]:
             stored = file.root.stat(file.key)
             return stored.size, stored.version
         found = Path(file.path).stat()
+    except OutOfReach:
+        raise
     except OSError as error:
         raise unavailable(f"{file.shown} cannot be read: {error.strerror}") from None
     return found.st_size, found.st_mtime_ns
@@ -70,6 +73,8 @@ def digest_of(file: SourceFile) -> SourceRead:
         if isinstance(file, RemoteSourceFile) and file.size > _LARGE and (etag := file.root.etag(file.key)):
             return SourceRead(file.shown, file.size, f"etag:{etag}")
         digest = file.root.sha256(file.key) if isinstance(file, RemoteSourceFile) else sha256_of_file(Path(file.path))
+    except OutOfReach:
+        raise
     except OSError as error:
         raise unavailable(f"{file.shown} cannot be read: {error.strerror}") from None
     return SourceRead(file.shown, file.size, f"sha256:{digest}")

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 
 from clew.deferred import dataclass
 from clew.definitions.dataset import PERIOD_COLUMN
+from clew.diagnostics.file_system import OutOfReach
 from clew.engine.loading.columnar import cells_of
 from clew.engine.loading.conversions import RawCell, TextCell, TypedCell, holds_all
 from clew.engine.loading.sources import Origin, positions_of, unavailable
@@ -107,6 +108,8 @@ def _facts(table: FoundTable, file: DataFile) -> FileFacts:
         size = root.stat(key).size
         with root.open_parquet(key) as opened:
             footer, schema = opened.metadata, opened.schema_arrow
+    except OutOfReach:
+        raise
     except FileNotFoundError:
         problem = f"{table.title} names {file.address}, which is gone"
         hint = "the version was vacuumed or has expired while it was still the one to read: restore the table"
@@ -190,6 +193,8 @@ def deleted_positions(table: FoundTable, file: DataFile, rows: int) -> Sequence[
         return ()
     try:
         positions = file.deleted()
+    except OutOfReach:
+        raise
     except (TableProblem, ValueError, OSError, pa.ArrowException) as problem:
         raise unavailable(f"cannot read the deleted rows of {table.title}: {problem}") from None
     if positions and positions[-1] >= rows:

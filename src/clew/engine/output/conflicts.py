@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
+from clew.diagnostics.file_system import OutOfReach, unavailable
 from clew.plan.operations import OutputStep
-from clew.storage.store_errors import OUT_OF_REACH, unavailable
 
 
 def conflict(step: OutputStep, problem: str, hint: str | None = None) -> UserError:
@@ -19,7 +19,7 @@ def told_as_conflict(step: OutputStep, shown: str) -> Iterator[None]:
     """Blame the destination of a step for what the system says, and a store for what is wrong with that."""
     try:
         yield
-    except OUT_OF_REACH as error:
+    except OutOfReach as error:
         raise unavailable(error) from error
     except OSError as error:
         raise conflict(step, f"cannot write {shown}: {error.strerror or error}") from error

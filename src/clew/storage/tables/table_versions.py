@@ -9,6 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from clew.deferred import dataclass
+from clew.diagnostics.file_system import OutOfReach
 from clew.storage.tables.delta import newest_version, read_delta, version_by, version_then
 from clew.storage.tables.iceberg import (
     WantedSnapshot,
@@ -136,6 +137,8 @@ def _told(read: Callable[[], T]) -> T:
     """Metadata that is gone or not what it should be, as one kind of error."""
     try:
         return read()
+    except OutOfReach:
+        raise
     except FileNotFoundError as error:
         raise TableProblem(f"its metadata is incomplete: {error.filename or error} is gone") from None
     except (KeyError, ValueError, TypeError, pa.ArrowException) as error:
