@@ -13,7 +13,7 @@ from openlineage.client.serde import Serde
 
 import clew as clew_package
 from clew.api.state import open_state
-from clew.bus.buses import plan_of
+from clew.bus.buses import checks_until, plan_of
 from clew.bus.openlineage import HttpTarget, OpenLineageBus
 from clew.diagnostics import TransientFailure, UserError
 from clew.diagnostics.codes.engine import JOIN_NOT_UNIQUE
@@ -193,7 +193,13 @@ def entries(clew: Clew, sample: Path, engine: FakeEngine) -> list[OutboxEntry]:
 def sink(receiver: Receiver, sample: Path, name: str = "m") -> OpenLineageBus:
     environment = clew_package.open(sample).run_environment
     target = HttpTarget(receiver.url)
-    return OpenLineageBus(name, target, namespace="ledger", plan_of=partial(plan_of, environment))
+    return OpenLineageBus(
+        name,
+        target,
+        namespace="ledger",
+        plan_of=partial(plan_of, environment),
+        checks_until=partial(checks_until, None),
+    )
 
 
 @pytest.mark.slow
@@ -228,7 +234,7 @@ def test_events_of_a_run_whose_plan_is_gone_go_out_without_datasets(
     entries: list[OutboxEntry], receiver: Receiver
 ) -> None:
     target = HttpTarget(receiver.url)
-    bare = OpenLineageBus("m", target, namespace="ledger", plan_of=lambda _run: None)
+    bare = OpenLineageBus("m", target, namespace="ledger", plan_of=lambda _run: None, checks_until=lambda _event: ())
     for entry in entries:
         bare.deliver(entry)
     assert [event["eventType"] for event in receiver.documents()] == ["START", "COMPLETE"]

@@ -13,7 +13,7 @@ from clew.api.state import State, open_state
 from clew.api.workspace_files import WorkspaceFiles
 from clew.captures.queue import capture_parameters
 from clew.deferred import dataclass
-from clew.definitions import CaptureWish, Environment
+from clew.definitions import CaptureWish, Environment, Period
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.engine.executor import datasets_of
@@ -70,34 +70,65 @@ def dry_run(
     parameters: Mapping[str, object] | None = None,
 ) -> DryRun:
     """Do what a run does before its first step. Raises UserError for whatever would stop the run there."""
-    environment = files.run_environment
-    definitions = files.loaded.workspace
-    with tempfile.TemporaryDirectory(prefix="clew-dry-run-") as folder, _state(environment, Path(folder)) as state:
+    environment, definitions = files.run_environment, files.loaded.workspace
+    with trial(files) as trying:
         run_period = period_of(definitions, period)
-        choice = choose(files, state, project)
+        choice = choose(files, trying.state, project)
         plan = plan_for_run(choice.plan, files, period, environment.settings.parameters, parameters or {})
-        choice = replace(choice, plan=plan)
-        require_capabilities(choice.plan, ENGINE_CAPABILITIES)
-        capture_parameters(choice.plan, captures, environment, Role.ADMIN.label)
-        elsewhere = _with(environment, replace(environment.settings, storage_root=folder))
+        require_capabilities(plan, ENGINE_CAPABILITIES)
+        capture_parameters(plan, captures, environment, Role.ADMIN.label)
+        if choice.version is not None:
+            trying.executors.require_free_period(plan, "", period)
+        inputs = trying.inputs(plan, run_period)
+        found = list[DryRead]()
+        for use in datasets_of(plan):
+            part = inputs.pin(use, 0).part
+            trying.require_files(part)
+            found.append(DryRead(use.dataset_id, part.counted, sources_of(part)))
+    return DryRun(choice.project, choice.version, period, plan, tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What reads data as a run does. What it copies goes to a folder that is removed at the end."""
+
+    environment: RunEnvironment
+    apart: RunEnvironment
+    """The same, with that folder as its storage root."""
+    state: State
+    executors: SparkExecutors
+    run_id: str
+
+    def inputs(self, plan: Plan, period: Period) -> Inputs:
+        """Finds and pins what a plan reads for a period. Starts Spark."""
+        return Inputs(self.executors, self.executors.spark(), self.run_id, plan, period)
+
+    def stored_at(self, part: Part) -> StorageRoot:
+        """Where the files of a pinned dataset are: those of a registered one are not copied."""
+        is_managed = (part.details or {}).get("format") == "managed"
+        return (self.environment if is_managed else self.apart).storage_root
+
+    def require_files(self, part: Part) -> None:
+        """UserError if files of a registered dataset are gone."""
+        if (part.details or {}).get("format") == "managed":
+            _require_files(part, self.environment.storage_root)
+
+
+@contextmanager
+def trial(files: WorkspaceFiles) -> Iterator[Trial]:
+    """Read data as a run does, and keep nothing."""
+    environment, definitions = files.run_environment, files.loaded.workspace
+    with tempfile.TemporaryDirectory(prefix="clew-dry-run-") as folder, _state(environment, Path(folder)) as state:
+        apart = _with(environment, replace(environment.settings, storage_root=folder))
         executors = SparkExecutors(
             definitions,
-            elsewhere,
+            apart,
             state.datasets,
             state.secrets,
             lambda: session_of(environment, definitions.datasources, state.secrets),
             PostgresqlTables(),
         )
-        if choice.version is not None:
-            executors.require_free_period(choice.plan, "", period)
-        inputs = Inputs(executors, executors.spark(), f"dry-{uuid.uuid4().hex[:12]}", choice.plan, run_period)
-        found = list[DryRead]()
-        for use in datasets_of(choice.plan):
-            part = inputs.pin(use, 0).part
-            if (part.details or {}).get("format") == "managed":
-                _require_files(part, environment.storage_root)
-            found.append(DryRead(use.dataset_id, part.counted, sources_of(part)))
-    return DryRun(choice.project, choice.version, period, choice.plan, tuple(found))
+        yield Trial(environment, apart, state, executors, f"dry-{uuid.uuid4().hex[:12]}")
 
 
 @contextmanager

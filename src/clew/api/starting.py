@@ -283,7 +283,7 @@ class RunStarter:
         dispatcher = OutboxDispatcher(
             stores.outbox,
             stores.writer,
-            buses_of(self.environment, self.state.secrets, self._seen_by_bus),
+            buses_of(self.environment, self.state.secrets, self._seen_by_bus, stores.reader),
             policy=self.environment.delivery_policy(),
             redactor=self.state.secrets.redactor,
         )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from clew.api.asking import Question
     from clew.api.capture import Capture
     from clew.api.checking import Check, Conflicts
+    from clew.api.contracts import WrittenDataset
+    from clew.api.data_check import DataCheck
     from clew.api.datasets import Datasets
     from clew.api.dry_run import DryRun
     from clew.api.fluent import ProjectBuilder
@@ -351,6 +353,30 @@ class Workspace:
         from clew.api.dry_run import dry_run
 
         return dry_run(self.files, project, period, capture_wishes(captures), parameters or {})
+
+    def export_contract(self, dataset: str) -> str:
+        """A dataset of the workspace as a contract of the Open Data Contract Standard, in YAML."""
+        from clew.api.contracts import exported_contract
+
+        return exported_contract(self.files, dataset)
+
+    def import_contract(self, contract: Path, *, replace: bool = False) -> "tuple[WrittenDataset, ...]":
+        """Write the datasets of a contract of the Open Data Contract Standard into the workspace.
+
+        Raises UserError, and writes nothing, if one of them would be wrong, or is defined and must not be replaced.
+        """
+        from clew.api.contracts import import_contract
+
+        return import_contract(self.files, contract, replace=replace)
+
+    def check_data(self, dataset: str, period: str) -> "DataCheck":
+        """What the checks of a dataset find in its data for a period, without a run.
+
+        Raises UserError if the data cannot be loaded.
+        """
+        from clew.api.data_check import check_data
+
+        return check_data(self.files, dataset, period)
 
     def runs(
         self, *, project: str | None = None, period: str | None = None, status: str | None = None, limit: int = 50

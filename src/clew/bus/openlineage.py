@@ -1,12 +1,14 @@
 """Runs as OpenLineage events, posted to a receiver such as Marquez or appended to a file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from clew.bus.http import NotTaken, http_address, post
 from clew.diagnostics import TransientFailure
 from clew.diagnostics.codes.runs import DELIVERY_FAILED
+from clew.events.envelope import StoredEvent
+from clew.events.values import CheckResult
 from clew.plan import Plan
 from clew.runs.request import RunRecord
 from clew.runs.stores import OutboxEntry
@@ -53,20 +55,31 @@ class OpenLineageBus:
     """Sends what OpenLineage has an event for, and confirms the rest without sending it."""
 
     def __init__(
-        self, name: str, target: LineageTarget, *, namespace: str, plan_of: Callable[[RunRecord], Plan | None]
+        self,
+        name: str,
+        target: LineageTarget,
+        *,
+        namespace: str,
+        plan_of: Callable[[RunRecord], Plan | None],
+        checks_until: Callable[[StoredEvent], Sequence[CheckResult]],
     ) -> None:
+        """`checks_until` is what the checks of a run have found until an event."""
         self._name = name
         self._target = target
         self._namespace = namespace
         self._plan_of = plan_of
+        self._checks_until = checks_until
 
     def deliver(self, entry: OutboxEntry) -> None:
         """Build the event and deliver it. The same entry gives the same bytes."""
         from openlineage.client.serde import Serde  # noqa: PLC0415 - slow to import, and few environments need it
 
-        from clew.bus.openlineage_events import run_event  # noqa: PLC0415
+        from clew.bus.openlineage_events import ends_run, run_event  # noqa: PLC0415
 
-        event = run_event(entry.run, entry.event, self._plan_of(entry.run), self._namespace)
+        plan = self._plan_of(entry.run)
+        asks = plan is not None and bool(plan.checks) and ends_run(entry.event)
+        results = self._checks_until(entry.event) if asks else ()
+        event = run_event(entry.run, entry.event, plan, self._namespace, results)
         if event is None:
             return
         try:

@@ -4,13 +4,14 @@ Datasets are named by their ids in the workspace, so that an output of one proje
 and facet names Clew as its producer.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
     DatasetFacet,
+    InputDatasetFacet,
     RunFacet,
     dataset_version_dataset,
     datasource_dataset,
@@ -24,11 +25,13 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.facet_v2 import column_lineage_dataset as facets
 
+from clew.bus.openlineage_checks import ToldChecks
 from clew.deferred import dataclass
 from clew.events.artifacts import DATASET_KIND, OUTPUT_KIND
 from clew.events.bodies import RunCancelled, RunCompleted, RunFailed, RunResumed, RunStarted, StepCompleted
 from clew.events.codec import iso
 from clew.events.envelope import StoredEvent
+from clew.events.values import CheckResult
 from clew.plan import Plan
 from clew.plan.lineage import ColumnLineage, SourceColumn
 from clew.plan.operations import OutputStep
@@ -41,6 +44,8 @@ def producer() -> str:
     return f"urn:clew:{version('clew')}"
 
 
+_ASSERTIONS = "dataQualityAssertions"
+_TESTS = "test"
 _IDENTITY = ("DIRECT", "IDENTITY")
 _COMPUTED = ("DIRECT", "TRANSFORMATION")
 _DECIDES = ("INDIRECT", "CONDITIONAL")
@@ -83,10 +88,16 @@ def _sorted(sources: Iterable[SourceColumn]) -> list[SourceColumn]:
     return sorted(sources, key=lambda source: (source.dataset, source.column))
 
 
-def inputs_of(plan: Plan, namespace: str) -> list[InputDataset]:
-    """Everything that a run of the plan reads."""
+def inputs_of(plan: Plan, namespace: str, checks: ToldChecks | None = None) -> list[InputDataset]:
+    """Everything that a run of the plan reads, with what checks found in it."""
+    asserted: Mapping[str, InputDatasetFacet] = checks.assertions() if checks is not None else {}
     return [
-        InputDataset(namespace, use.dataset_id, facets={"schema": _schema((c.name, str(c.type)) for c in use.columns)})
+        InputDataset(
+            namespace,
+            use.dataset_id,
+            facets={"schema": _schema((c.name, str(c.type)) for c in use.columns)},
+            inputFacets={_ASSERTIONS: asserted[use.dataset_id]} if use.dataset_id in asserted else {},
+        )
         for use in {use.dataset_id: use for use in plan.datasets_read}.values()
     ]
 
@@ -133,15 +144,30 @@ class _Told:
     error: str | None = None
 
 
-def run_event(run: RunRecord, event: StoredEvent, plan: Plan | None, namespace: str) -> RunEvent | None:
-    """The OpenLineage event; None if OpenLineage has no event for what happened."""
-    told = _told(event, plan, namespace)
+def ends_run(event: StoredEvent) -> bool:
+    """Whether a run has ended with it, so that it tells what checks have found."""
+    return isinstance(event.body, RunCompleted | RunFailed | RunCancelled)
+
+
+def run_event(
+    run: RunRecord, event: StoredEvent, plan: Plan | None, namespace: str, results: Sequence[CheckResult] = ()
+) -> RunEvent | None:
+    """The OpenLineage event; None if OpenLineage has no event for what happened.
+
+    `results` are what checks have found until then. The event that ends the run tells them.
+    """
+    checks = ToldChecks(plan, results, producer()) if plan is not None and ends_run(event) else None
+    told = _told(event, plan, namespace, checks)
     if told is None:
         return None
+    run_facets = _run_facets(run, event, told.error)
+    tests = checks.tests() if checks is not None else None
     return RunEvent(
         eventType=told.state,
         eventTime=iso(event.emitted_at),
-        run=Run(runId=open_lineage_run_id(run.run_id), facets=_run_facets(run, event, told.error)),
+        run=Run(
+            runId=open_lineage_run_id(run.run_id), facets=run_facets if tests is None else {**run_facets, _TESTS: tests}
+        ),
         job=_job(run, plan, namespace),
         inputs=told.inputs,
         outputs=told.outputs,
@@ -157,8 +183,8 @@ def open_lineage_run_id(run_id: str) -> str:
         return str(uuid5(NAMESPACE_URL, f"clew:{run_id}"))
 
 
-def _told(event: StoredEvent, plan: Plan | None, namespace: str) -> _Told | None:
-    inputs = inputs_of(plan, namespace) if plan else []
+def _told(event: StoredEvent, plan: Plan | None, namespace: str, checks: ToldChecks | None) -> _Told | None:
+    inputs = inputs_of(plan, namespace, checks) if plan else []
     outputs = outputs_of(plan, namespace) if plan else []
     match event.body:
         case RunStarted():

@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "reconcile": "reconcile:reconcile",
     "quarantine": "quarantine:quarantine",
     "checks": "checks:checks",
+    "check-data": "check_data:check_data",
     "compare": "compare:compare",
     "why-changed": "why_changed:why_changed",
     "what-if": "what_if:what_if",
@@ -54,6 +55,7 @@ COMMANDS: Mapping[str, str] = {
     "audit": "audit:audit",
     "dlq": "dlq:dlq",
     "schema": "schema:schema",
+    "contract": "contract:contract",
 }
 """Module and name of each command in `clew.cli.commands`, in the order in which a new user meets them."""
 

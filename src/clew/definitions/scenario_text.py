@@ -1,4 +1,4 @@
-"""A scenario as text: YAML that people read, written without losing anything of a value."""
+"""Definitions as text: YAML that people read, written without losing anything of a value."""
 
 import json
 import math
@@ -17,6 +17,25 @@ def scenario_text(head: Sequence[str], content: Block) -> str:
     """A file of a scenario: lines of comment, then its keys in their order. Rows take one line each."""
     lines = [*(f"# {_printable(line)}" for line in head), *_lines(content, "")]
     return "\n".join(lines) + "\n"
+
+
+def yaml_text(head: Sequence[str], content: Block) -> str:
+    """A file of other definitions, in the same form. Keys whose value is None are left out."""
+    return scenario_text(head, _without_nothing(content))
+
+
+def _without_nothing(content: Block) -> Block:
+    return {key: _thinned(value) for key, value in content.items() if value is not None}
+
+
+def _thinned(value: object) -> object:
+    match value:
+        case Mapping():
+            return _without_nothing(value)
+        case list() | tuple():
+            return [_thinned(item) for item in value]
+        case _:
+            return value
 
 
 def _lines(content: Block, indent: str) -> Iterable[str]:

@@ -56,7 +56,7 @@ def checks(
         checked = found.checks()
         failing = _failing(found, name, limit, after) if rows else {}
         if junit is not None:
-            _write_junit(checked.to_junit(f"{found.project} {found.period}"), junit)
+            write_junit(checked.to_junit(f"{found.project} {found.period}"), junit)
         if session.wants_json:
             told = {**checked.to_json(), "checks": [each.to_json() for each in checked.named(name)]}
             write_json({**told, **({"rows": {key: each.to_json() for key, each in failing.items()}} if rows else {})})
@@ -80,7 +80,8 @@ def _failing(run: "Run", name: str | None, limit: int, after: str | None) -> "di
     }
 
 
-def _write_junit(text: str, file: Path) -> None:
+def write_junit(text: str, file: Path) -> None:
+    """Write results for a build server. Raises UserError if the file cannot be written."""
     from clew.diagnostics.codes.commands import UNWRITABLE_OUTPUT
 
     try:

@@ -1,6 +1,7 @@
 """What checks found, on a terminal."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -11,6 +12,9 @@ from clew.cli.views.trace import found_page
 from clew.plan import Plan
 from clew.privacy.seen_checks import CheckOutcome
 from clew.trace.results import FoundRows
+
+if TYPE_CHECKING:
+    from clew.api.data_check import DataCheck
 
 _STYLES = {"passed": "green", "failed": "red", "warned": "yellow", "quarantined": "yellow", "not decided": "dim"}
 _MARKS = {"passed": "✓", "failed": "✗", "warned": "!", "quarantined": "q", "not decided": "-"}
@@ -36,6 +40,23 @@ def checks_page(
             yield Text("  no rows", style="dim")
     if not failing and any(each.outcome not in {"passed", "not decided"} for each in outcomes):
         yield Text(f"`{command(f'checks {short(run_id)} --rows')}` shows the rows that fail", style="dim")
+
+
+def data_check_page(found: "DataCheck") -> Iterator[RenderableType]:
+    """What the checks of a dataset found in its data."""
+    left_out = f", {found.quarantined:,} in quarantine" if found.quarantined else ""
+    emptied = f", {found.values_emptied:,} values taken for NULL" if found.values_emptied else ""
+    yield plain(f"{found.dataset}, period {found.period}: {found.rows:,} rows{left_out}{emptied} from {found.source}")
+    if not found.outcomes:
+        yield Text("the dataset declares no checks", style="dim")
+        return
+    columns = ["outcome", "check", f"{'failing':>9}", "", "first row that fails"]
+    yield headed(columns, [_data_line(each, found.places) for each in found.outcomes], fixed=1)
+
+
+def _data_line(each: CheckOutcome, places: Mapping[str, str]) -> list[Text]:
+    outcome, _, name, count, message = _line(each)
+    return [outcome, name, count, message, plain(places.get(each.check.name, ""))]
 
 
 def _line(each: CheckOutcome) -> list[Text]:
