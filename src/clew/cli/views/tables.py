@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rich.console import RenderableType
-
 from clew.cli.formatting import between, duration, local_minute, local_time, short
 from clew.cli.views.page import grid, headed, heading, label, plain
+from clew.cli.views.page_parts import PagePart
 from clew.deferred import dataclass
 from clew.events.artifacts import output_among, version_among
 from clew.events.bodies import StepCompleted
@@ -103,7 +102,7 @@ STATUS_COLOURS = {
 }
 
 
-def runs_table(runs: Iterable[RunRecord]) -> RenderableType:
+def runs_table(runs: Iterable[RunRecord]) -> PagePart:
     """Runs, one per line."""
     rows = [
         [
@@ -124,7 +123,7 @@ def _project(run: RunRecord) -> str:
     return f"{run.request.project_id} {f'v{version}' if version.isdigit() else version}".rstrip()
 
 
-def dataset_table(views: "Iterable[DatasetView]") -> RenderableType:
+def dataset_table(views: "Iterable[DatasetView]") -> PagePart:
     """Datasets, one per line."""
     rows = [
         [
@@ -140,7 +139,7 @@ def dataset_table(views: "Iterable[DatasetView]") -> RenderableType:
     return headed(["dataset", "status", "version", "columns", "rows", "from"], rows)
 
 
-def dataset_page(view: "DatasetView") -> Iterator[RenderableType]:
+def dataset_page(view: "DatasetView") -> Iterator[PagePart]:
     """A dataset with its columns and its versions."""
     yield heading(plain(view.dataset).plain)
     yield grid(
@@ -174,7 +173,7 @@ def _table(table: "TableView") -> str:
     return f"{table.format} {table.table} {'version' if table.format == 'delta' else 'snapshot'} {table.version}"
 
 
-def project_table(views: "Iterable[ProjectView]") -> RenderableType:
+def project_table(views: "Iterable[ProjectView]") -> PagePart:
     """Projects, one per line."""
     colours = {"active": "green", "modified": "yellow"}
     rows = [
@@ -190,7 +189,7 @@ def project_table(views: "Iterable[ProjectView]") -> RenderableType:
     return headed(["project", "name", "state", "version", "digest of the file"], rows)
 
 
-def dead_letter_table(letters: "Iterable[DeadLetter]") -> RenderableType:
+def dead_letter_table(letters: "Iterable[DeadLetter]") -> PagePart:
     """Dead letters, one per line."""
     rows = [
         [
@@ -218,7 +217,7 @@ def _said(event: StoredEvent) -> str:
     return " -> ".join(part for part in (sentence(event.body), where) if part)
 
 
-def token_table(tokens: "Iterable[ApiToken]", now: datetime) -> RenderableType:
+def token_table(tokens: "Iterable[ApiToken]", now: datetime) -> PagePart:
     """Tokens, one per line."""
     rows = [
         [
@@ -234,7 +233,7 @@ def token_table(tokens: "Iterable[ApiToken]", now: datetime) -> RenderableType:
     return headed(["token", "name", "role", "tenant", "created", "state"], rows)
 
 
-def access_table(records: "Iterable[AccessRecord]") -> RenderableType:
+def access_table(records: "Iterable[AccessRecord]") -> PagePart:
     """Access records, one per line."""
     rows = [
         [
@@ -251,7 +250,7 @@ def access_table(records: "Iterable[AccessRecord]") -> RenderableType:
     return headed(["no.", "when", "who", "role", "kind", "of", "what"], rows, fixed=6)
 
 
-def session_table(sessions: "Iterable[BrowserSession]") -> RenderableType:
+def session_table(sessions: "Iterable[BrowserSession]") -> PagePart:
     """Browser sessions, one per line."""
     rows = [
         [
