@@ -1,7 +1,6 @@
 """`clew plan`."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from clew.cli.options import (
 )
 from clew.cli.output import error_text, say, write_json
 from clew.cli.session import Session
+from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.commands import WRONG_USAGE
 
