@@ -103,8 +103,7 @@ def _side_by_side(table: SideBySide) -> list[_Line]:
         raise _DoesNotFit
     if not all(cell for row in rows for cell in row):
         raise _DoesNotFit
-    for row in rows:
-        row += [[_Line(())]] * (count - len(row))
+    rows = [[*row, *[[_Line(())]] * (count - len(row))] for row in rows]
     widths = [max(line.width for row in rows for line in row[number]) for number in range(count)]
     widths[-1] = widths[-1] or 1  # as Rich has it: a column has at least one place, be it that between columns
     return [line for row in rows for line in _row(row, widths, table.gap)]
