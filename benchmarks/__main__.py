@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,7 @@ RESULTS = HERE / "RESULTS.md"
 
 
 def main() -> None:
-    known = [path.stem.removesuffix("_bench") for path in sorted(HERE.glob("*_bench.py"))]
+    known = benchmarks()
     wanted = sys.argv[1:] or known
     unknown = [name for name in wanted if name not in known]
     if unknown:
@@ -27,6 +27,11 @@ def main() -> None:
     for name in wanted:
         write({**{each: text for each, text in earlier().items() if each in known}, name: section(name)})
     print(f"written to {RESULTS.relative_to(HERE.parent)}")
+
+
+def benchmarks() -> list[str]:
+    """The names of all benchmarks."""
+    return [path.stem.removesuffix("_bench") for path in sorted(HERE.glob("*_bench.py"))]
 
 
 def earlier() -> dict[str, str]:
@@ -39,7 +44,8 @@ def earlier() -> dict[str, str]:
 
 def write(sections: Mapping[str, str]) -> None:
     """After each section, so that nothing measured is lost when a later one fails."""
-    RESULTS.write_text("\n".join([*heading(), *(sections[name] for name in sorted(sections))]), encoding="utf-8")
+    parts = [*heading(sections), *(sections[name] for name in sorted(sections))]
+    RESULTS.write_text("\n".join(parts), encoding="utf-8")
 
 
 def section(name: str) -> str:
@@ -68,11 +74,19 @@ def bound_of(figure: Figure) -> str:
     return ", ".join(bounds)
 
 
-def heading() -> Iterator[str]:
+def heading(measured: Iterable[str]) -> Iterator[str]:
     yield "# Benchmarks\n"
     yield "Written by `make bench`. Ratios travel between machines, times do not.\n"
+    yield "A section holds for the day that it names; the changelog says what has become faster since."
+    yield f"{without_figures(measured)}\n"
     yield f"- machine: {os.cpu_count()} cores, {memory()}, {platform.system()} {platform.machine()}"
     yield f"- Python {platform.python_version()}, {java()}\n"
+
+
+def without_figures(measured: Iterable[str]) -> str:
+    """Which benchmarks have no section yet, in a sentence."""
+    missing = sorted({*benchmarks()} - {*measured})
+    return f"Benchmarks without figures so far: {', '.join(missing)}." if missing else "All benchmarks have figures."
 
 
 def memory() -> str:

@@ -67,6 +67,7 @@ LATE_IMPORTS = {
     "clew.gc.taken_over": "few runs hold tables, and what reads the metadata of Iceberg is slow to import",
     "clew.gc.table_tags": "few runs hold tables, and what reads the metadata of Iceberg is slow to import",
     "clew.cli.commands": "a command loads what it works with when it runs, so that all of them start quickly",
+    "clew.cli.views.page": "Rich is slow to import, and only wraps what does not fit",
     "clew.cli.session": "`clew --help` does not wait for the compiler",
     "clew.engine.spark_versions": "whether there is a PySpark is known only when it is imported",
     "clew.integrations.airflow": "Airflow may be without its OpenLineage provider",
@@ -90,7 +91,6 @@ LATE_IMPORTS = {
     "clew.trace.trace_database": _READING,
     "clew.trace.results": _READING,
     "clew.trace.trace_records": _READING,
-    "clew.trace.row_sets": _READING,
     "clew.trace.json_values": _READING,
     "clew.tracelink.lineage_answer": "commands that print text need no tables",
 }

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 import click
@@ -141,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 _NOT_FOR_READING = frozenset({"numpy", "pandas"})
 
 
-class _NotForReading(MetaPathFinder):
+class _NotForReading:
     """PyArrow loads NumPy and pandas where it finds them, for arrays and data frames that no command makes.
 
     They take longer to load than all that a command does with rows.

@@ -4,7 +4,6 @@ These can be the working dataset after a step, or a dataset as a run saw it.
 """
 
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
-# ruff: noqa: PLC0415 - libraries for reading are imported when something is read
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -181,7 +180,7 @@ class RowSet:
         """Some of these rows, of all rows where none are given, in an order: those after the first `offset`."""
         types, read = {order.column: self._types[order.column]}, list[PartFile]()
         wanted = table_of([(ORDINAL, arrow_type(INTEGER), list(ordinals or ()))])
-        bounds = (0, _LAST_ORDINAL) if ordinals is None else _bounds(wanted)
+        bounds = (0, _LAST_ORDINAL) if ordinals is None else _bounds(ordinals)
         selects = list[Sql]()
         for source in self._sources(bounds):
             inside = "" if ordinals is None else f" WHERE {ORDINAL} IN (SELECT {ORDINAL} FROM {_WANTED})"
@@ -388,7 +387,7 @@ class RowSet:
         listed = ordinals if isinstance(ordinals, Sequence) else ordinals.to_pylist()
         wanted = table_of([(ORDINAL, arrow_type(INTEGER), listed)])
         types = {name: self._types[name] for name in columns}
-        bounds = _bounds(wanted)
+        bounds = _bounds(listed)
         read, selects = list[PartFile](), list[Sql]()
         for source in self._sources(bounds):
             inside = f"{ORDINAL} IN (SELECT {ORDINAL} FROM {_WANTED})"
@@ -508,11 +507,8 @@ def _growing(ordinals: _Ordinals) -> Iterator[_Ordinals]:
         size = min(size * 10, _LARGEST_CHUNK)
 
 
-def _bounds(wanted: "pa.Table") -> tuple[int, int]:
-    import pyarrow.compute as pc
-
-    found = pc.min_max(wanted[ORDINAL]).as_py()
-    return (0, -1) if found["min"] is None else (found["min"], found["max"])
+def _bounds(ordinals: Sequence[int]) -> tuple[int, int]:
+    return (min(ordinals), max(ordinals)) if ordinals else (0, -1)
 
 
 def _distinct(files: Sequence[PartFile]) -> list[PartFile]:

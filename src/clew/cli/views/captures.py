@@ -3,9 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from clew.api.run_view import RunView
 from clew.captures.differences import CaptureDiff, ColumnPair, RowChange
 from clew.captures.freezing import Degradation, Reason
@@ -15,6 +12,7 @@ from clew.captures.report import cut, deleted_rows, shown, sparkline
 from clew.captures.statistics import ColumnStatistics, Statistics
 from clew.cli.formatting import duration, local_minute, short, size
 from clew.cli.views.page import grid, headed, heading, label, plain
+from clew.cli.views.page_parts import PagePart, Styled
 from clew.trace.results import shown as shown_value
 
 STATUS_COLOURS = {
@@ -41,7 +39,7 @@ def capture_lines(view: RunView) -> list[str]:
     ]
 
 
-def captures_of_run(view: RunView) -> Iterator[RenderableType]:
+def captures_of_run(view: RunView) -> Iterator[PagePart]:
     """Tables of the captures and jobs of a run."""
     captures = [record for record in view.captures if record.kind == "capture"]
     if captures:
@@ -56,7 +54,7 @@ def captures_of_run(view: RunView) -> Iterator[RenderableType]:
         yield headed(["job", "at", "status", "bytes", "waited", "took", ""], [_job_row(view, each) for each in jobs])
 
 
-def status(record: CaptureRecord) -> RenderableType:
+def status(record: CaptureRecord) -> PagePart:
     """The status, in its colour."""
     return plain(record.status.value, STATUS_COLOURS.get(record.status, ""))
 
@@ -106,7 +104,7 @@ def _name_in(view: RunView, record: CaptureRecord) -> str:
     return plain(names.get(record.slot) or job_name(record)).plain
 
 
-def _job_row(view: RunView, record: CaptureRecord) -> list[RenderableType]:
+def _job_row(view: RunView, record: CaptureRecord) -> list[PagePart]:
     outcome: CaptureOutcome = record.outcome
     report = outcome.job
     waited = duration(timedelta(milliseconds=report.wait_ms)) if report is not None else ""
@@ -125,7 +123,7 @@ def _job_row(view: RunView, record: CaptureRecord) -> list[RenderableType]:
 _WIDEST_VALUE, _WIDEST_TABLE = 24, 118
 
 
-def capture_table(records: Iterable[CaptureRecord]) -> RenderableType:
+def capture_table(records: Iterable[CaptureRecord]) -> PagePart:
     """Captures, one per line."""
     rows = [
         [
@@ -141,7 +139,7 @@ def capture_table(records: Iterable[CaptureRecord]) -> RenderableType:
     return headed(["capture", "breakpoint", "run", "status", "kept", "expires"], rows, fixed=2)
 
 
-def capture_page(record: CaptureRecord, manifest: Manifest, statistics: Statistics) -> Iterator[RenderableType]:
+def capture_page(record: CaptureRecord, manifest: Manifest, statistics: Statistics) -> Iterator[PagePart]:
     """A capture with the statistics of its columns."""
     yield heading(f"capture {record.capture_id}")
     left_out = ", ".join(f"{each.column} ({each.reason})" for each in manifest.left_out)
@@ -167,7 +165,7 @@ def capture_page(record: CaptureRecord, manifest: Manifest, statistics: Statisti
     yield from _quantiles(statistics)
 
 
-def _quantiles(statistics: Statistics) -> Iterator[RenderableType]:
+def _quantiles(statistics: Statistics) -> Iterator[PagePart]:
     """Quantiles of numbers and dates. A separate table, because one table would be too wide."""
     found = [(each.name, each.quantiles) for each in statistics.columns if each.quantiles]
     if found:
@@ -179,7 +177,7 @@ def _quantiles(statistics: Statistics) -> Iterator[RenderableType]:
         )
 
 
-def _column_row(column: ColumnStatistics) -> list[RenderableType]:
+def _column_row(column: ColumnStatistics) -> list[PagePart]:
     return [
         plain(column.name),
         plain(column.type),
@@ -192,13 +190,13 @@ def _column_row(column: ColumnStatistics) -> list[RenderableType]:
     ]
 
 
-def _spread(column: ColumnStatistics) -> RenderableType:
+def _spread(column: ColumnStatistics) -> PagePart:
     if column.histogram:
-        return Text(sparkline(each.count for each in column.histogram), style="cyan")
+        return Styled(sparkline(each.count for each in column.histogram), style="cyan")
     return plain(", ".join(f"{cut(shown(each.value), 12)} {each.count:,}" for each in column.top[:2]))
 
 
-def rows_table(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> tuple[RenderableType, int]:
+def rows_table(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> tuple[PagePart, int]:
     """Rows as a table with as many columns as fit, and the number of columns left out."""
     fitting, width = list[str](), 0
     for name in columns:
@@ -214,7 +212,7 @@ def _value(value: object) -> str:
     return shown_value(value)  # type: ignore[arg-type]
 
 
-def diff_page(diff: CaptureDiff) -> Iterator[RenderableType]:
+def diff_page(diff: CaptureDiff) -> Iterator[PagePart]:
     """The differences between two captures."""
     yield heading(f"{short(diff.before)} ({diff.rows_before:,} rows) against {short(diff.after)} ({diff.rows_after:,})")
     yield grid(
@@ -237,7 +235,7 @@ def diff_page(diff: CaptureDiff) -> Iterator[RenderableType]:
         yield headed(["column", "changed", "", "nulls", "distinct", "mean", "spread"], _pair_rows(differing))
 
 
-def _change_row(change: RowChange, word: str) -> list[RenderableType]:
+def _change_row(change: RowChange, word: str) -> list[PagePart]:
     key = ", ".join(cut(shown(value)) for value in change.called_by.values())
     if word == "changed":
         told = ", ".join(
@@ -253,7 +251,7 @@ def _differs(pair: ColumnPair) -> bool:
     return pair.changed > 0 or pair.before != pair.after
 
 
-def _pair_rows(pairs: Iterable[ColumnPair]) -> Iterator[list[RenderableType]]:
+def _pair_rows(pairs: Iterable[ColumnPair]) -> Iterator[list[PagePart]]:
     for pair in pairs:
         first = True
         for word, side in (("before", pair.before), ("after", pair.after)):

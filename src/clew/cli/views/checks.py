@@ -3,11 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from clew.cli.formatting import short
 from clew.cli.views.page import headed, heading, plain
+from clew.cli.views.page_parts import PagePart, Styled
 from clew.cli.views.trace import found_page
 from clew.plan import Plan
 from clew.privacy.seen_checks import CheckOutcome
@@ -26,10 +24,10 @@ def checks_page(
     run_id: str,
     plan: Plan | None,
     command: Callable[[str], str],
-) -> Iterator[RenderableType]:
+) -> Iterator[PagePart]:
     """All checks of a run, and the rows that fail where they were asked for."""
     if not outcomes:
-        yield Text("the run has no checks", style="dim")
+        yield Styled("the run has no checks", style="dim")
         return
     yield headed(["outcome", "step", "check", f"{'failing':>9}", ""], [_line(each) for each in outcomes], fixed=2)
     for name, rows in failing.items():
@@ -37,43 +35,43 @@ def checks_page(
         if rows.rows and plan is not None:
             yield found_page(rows, plan)
         else:
-            yield Text("  no rows", style="dim")
+            yield Styled("  no rows", style="dim")
     if not failing and any(each.outcome not in {"passed", "not decided"} for each in outcomes):
-        yield Text(f"`{command(f'checks {short(run_id)} --rows')}` shows the rows that fail", style="dim")
+        yield Styled(f"`{command(f'checks {short(run_id)} --rows')}` shows the rows that fail", style="dim")
 
 
-def data_check_page(found: "DataCheck") -> Iterator[RenderableType]:
+def data_check_page(found: "DataCheck") -> Iterator[PagePart]:
     """What the checks of a dataset found in its data."""
     left_out = f", {found.quarantined:,} in quarantine" if found.quarantined else ""
     emptied = f", {found.values_emptied:,} values taken for NULL" if found.values_emptied else ""
     yield plain(f"{found.dataset}, period {found.period}: {found.rows:,} rows{left_out}{emptied} from {found.source}")
     if not found.outcomes:
-        yield Text("the dataset declares no checks", style="dim")
+        yield Styled("the dataset declares no checks", style="dim")
         return
     columns = ["outcome", "check", f"{'failing':>9}", "", "first row that fails"]
     yield headed(columns, [_data_line(each, found.places) for each in found.outcomes], fixed=1)
 
 
-def _data_line(each: CheckOutcome, places: Mapping[str, str]) -> list[Text]:
+def _data_line(each: CheckOutcome, places: Mapping[str, str]) -> list[Styled]:
     outcome, _, name, count, message = _line(each)
     return [outcome, name, count, message, plain(places.get(each.check.name, ""))]
 
 
-def _line(each: CheckOutcome) -> list[Text]:
+def _line(each: CheckOutcome) -> list[Styled]:
     rows = each.result.failed_rows if each.result is not None else None
     message = each.result.message if each.result is not None else ""
     step = "load" if each.at == 0 else str(each.at)
     count = "" if rows is None else f"{rows:>9,}"
     return [
-        Text(each.outcome, style=_STYLES[each.outcome]),
-        Text(step, style="cyan"),
+        Styled(each.outcome, style=_STYLES[each.outcome]),
+        Styled(step, style="cyan"),
         plain(each.check.name),
-        Text(count),
+        Styled(count),
         plain(message, "dim"),
     ]
 
 
-def history_table(runs: Sequence[tuple[str, str, Sequence[CheckOutcome]]]) -> RenderableType:
+def history_table(runs: Sequence[tuple[str, str, Sequence[CheckOutcome]]]) -> PagePart:
     """One line for each check, one mark for each run, newest first."""
     names = dict.fromkeys(each.check.name for _, _, outcomes in runs for each in outcomes)
     found = [{each.check.name: each.outcome for each in outcomes} for _, _, outcomes in runs]
@@ -81,5 +79,5 @@ def history_table(runs: Sequence[tuple[str, str, Sequence[CheckOutcome]]]) -> Re
     return headed(["check", *(f"{short(run_id)} {period}" for run_id, period, _ in runs)], lines)
 
 
-def _mark(outcome: str) -> Text:
-    return Text(f"{_MARKS[outcome]} {outcome}", style=_STYLES[outcome])
+def _mark(outcome: str) -> Styled:
+    return Styled(f"{_MARKS[outcome]} {outcome}", style=_STYLES[outcome])

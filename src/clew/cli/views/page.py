@@ -1,15 +1,15 @@
 """Laying out text for terminals and pipes."""
 
+# ruff: noqa: PLC0415 - Rich takes longer to import than most pages take to be made, and is needed only to wrap lines
+
 import os
+import shutil
 import sys
 from collections.abc import Iterable
 
-from rich.columns import Columns
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from clew.cli.output import has_colours, write
+from clew.cli.views.fitting import fitted, is_plain_width
+from clew.cli.views.page_parts import PagePart, SideBySide, Spread, Stack, Styled
 
 _WIDTH_OF_PIPES = 120
 """The width where the output is not a terminal."""
@@ -17,72 +17,77 @@ _WIDTH_OF_PIPES = 120
 _WIDTH_OF_LABELS = 7
 
 
-def show(*parts: RenderableType) -> None:
+def show(*parts: PagePart) -> None:
     """Print parts below each other."""
     write(as_text(*parts))
 
 
-def as_text(*parts: RenderableType) -> str:
+def as_text(*parts: PagePart) -> str:
     """Parts below each other, in the colours and width that standard output supports."""
-    console = _console()
-    with console.capture() as capture:
-        console.print(Group(*parts))
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    room, colours = width(), has_colours(sys.stdout)
+    text = None if colours and _has_colours_of_its_own() else fitted(parts, room, colours=colours)
+    if text is not None:
+        return text
+    from clew.cli.views.wrapping import wrapped
+
+    return wrapped(parts, room, colours=colours)
+
+
+def _has_colours_of_its_own() -> bool:
+    """Whether Rich has to find out which colours the terminal has, if any."""
+    return sys.platform == "win32" or os.environ.get("TERM", "").lower() in {"dumb", "unknown"}
 
 
 def width() -> int:
     """The width of standard output."""
-    return _console().width
+    given = os.environ.get("COLUMNS", "")
+    if given.isdigit():
+        return int(given)
+    if not sys.stdout.isatty() and not given:
+        return _WIDTH_OF_PIPES
+    return shutil.get_terminal_size().columns
 
 
-def _console() -> Console:
-    is_measured = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(
-        width=None if is_measured else _WIDTH_OF_PIPES,
-        force_terminal=has_colours(sys.stdout),
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+def width_of(text: str) -> int:
+    """How many places a line takes."""
+    if is_plain_width(text):
+        return len(text)
+    from clew.cli.views.wrapping import cell_len
+
+    return cell_len(text)
 
 
-def grid(rows: Iterable[Iterable[RenderableType]], *, fixed: int = 1, gap: int = 2) -> Table:
+def grid(rows: Iterable[Iterable[PagePart]], *, fixed: int = 1, gap: int = 2) -> SideBySide:
     """Columns side by side without lines between them. The first `fixed` columns are never wrapped."""
-    cells = [list(row) for row in rows]
-    table = Table.grid(padding=(0, gap, 0, 0))
-    for index in range(max(map(len, cells), default=0)):
-        table.add_column(no_wrap=index < fixed, overflow="fold")
-    for row in cells:
-        table.add_row(*row)
-    return table
+    return SideBySide(None, [list(row) for row in rows], fixed, gap)
 
 
-def headed(headings: Iterable[str], rows: Iterable[Iterable[RenderableType]], *, fixed: int = 1) -> Table:
+def headed(headings: Iterable[str], rows: Iterable[Iterable[PagePart]], *, fixed: int = 1) -> SideBySide:
     """Columns under headings."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for index, heading in enumerate(headings):
-        table.add_column(heading, no_wrap=index < fixed, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return SideBySide(list(headings), [list(row) for row in rows], fixed, gap=2)
 
 
-def plain(text: object, style: str = "") -> Text:
+def plain(text: object, style: str = "") -> Styled:
     """Text from users, on one line and without control characters."""
     line = " ".join(part.strip() for part in str(text).splitlines())
-    return Text("".join(ch if ch.isprintable() else "�" for ch in line), style=style)
+    return Styled("".join(ch if ch.isprintable() else "�" for ch in line), style)
 
 
-def spread(items: Iterable[RenderableType]) -> Columns:
+def stacked(*parts: PagePart) -> Stack:
+    """Parts below each other, as one part."""
+    return Stack(parts)
+
+
+def spread(items: Iterable[PagePart]) -> Spread:
     """Short items side by side, as many as fit, ordered down the columns."""
-    return Columns(items, padding=(0, 2), column_first=True)
+    return Spread(list(items))
 
 
-def label(text: str) -> Text:
+def label(text: str) -> Styled:
     """The word before a value, padded so that the values line up."""
-    return Text(f"{text:<{_WIDTH_OF_LABELS}}", style="cyan")
+    return Styled(f"{text:<{_WIDTH_OF_LABELS}}", "cyan")
 
 
-def heading(text: str) -> Text:
+def heading(text: str) -> Styled:
     """The line above a section of the page."""
-    return Text(text, style="bold")
+    return Styled(text, "bold")

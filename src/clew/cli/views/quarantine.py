@@ -2,27 +2,25 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from clew.cli.views.page import headed, plain
+from clew.cli.views.page_parts import PagePart, Styled
 from clew.trace.quarantined import QuarantinedRow
 
 _MOST = 200
 
 
-def quarantine_page(rows: Sequence[QuarantinedRow]) -> Iterator[RenderableType]:
+def quarantine_page(rows: Sequence[QuarantinedRow]) -> Iterator[PagePart]:
     """A line for each problem of each row."""
     if not rows:
-        yield Text("no rows are in quarantine", style="dim")
+        yield Styled("no rows are in quarantine", style="dim")
         return
     yield headed(("dataset", "place", "column", "value", "reason"), list(_lines(rows[:_MOST])))
     more = len(rows) - _MOST
     if more > 0:
-        yield Text(f"{more:,} more rows; --json and --export have them all", style="dim")
+        yield Styled(f"{more:,} more rows; --json and --export have them all", style="dim")
 
 
-def _lines(rows: Sequence[QuarantinedRow]) -> Iterator[list[RenderableType]]:
+def _lines(rows: Sequence[QuarantinedRow]) -> Iterator[list[PagePart]]:
     for row in rows:
         place = row.file if row.line is None else f"{row.file}, {row.unit} {row.line}"
         for problem in row.problems:

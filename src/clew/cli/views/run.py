@@ -4,8 +4,6 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 
-from rich.console import RenderableType
-
 from clew.api.run import Run
 from clew.api.run_view import RunView
 from clew.cli.formatting import between, duration, local_time, short, size, zone_name
@@ -13,6 +11,7 @@ from clew.cli.output import bad, error_text, good
 from clew.cli.session import Session
 from clew.cli.views.captures import captures_of_run
 from clew.cli.views.page import grid, headed, heading, label, plain
+from clew.cli.views.page_parts import PagePart
 from clew.cli.views.tables import STATUS_COLOURS, outcome
 from clew.events.sentences import reuse_sentences
 from clew.events.snapshot import RunStatus, StepSnapshot, StepStatus
@@ -136,7 +135,7 @@ def taken(view: RunView) -> timedelta | None:
 _STEP_COLOURS = {StepStatus.FAILED: "bold red", StepStatus.RUNNING: "cyan", StepStatus.SKIPPED: "yellow"}
 
 
-def run_page(run: Run) -> Iterator[RenderableType]:
+def run_page(run: Run) -> Iterator[PagePart]:
     """A run with its steps, inputs and outputs."""
     view = run.view
     request = view.record.request
@@ -177,7 +176,7 @@ def _asked(view: RunView) -> str:
     return f"{local_time(created)} {zone_name(created)}{by}"
 
 
-def _step_row(step: StepSnapshot) -> list[RenderableType]:
+def _step_row(step: StepSnapshot) -> list[PagePart]:
     counted = outcome(step.type, step.counts, ()).strip() if step.status is StepStatus.SUCCESS else ""
     attempt = f", attempt {step.logical_attempt_id}" if step.logical_attempt_id > 1 else ""
     return [
@@ -189,7 +188,7 @@ def _step_row(step: StepSnapshot) -> list[RenderableType]:
     ]
 
 
-def _output_row(output: dict[str, object]) -> list[RenderableType]:
+def _output_row(output: dict[str, object]) -> list[PagePart]:
     place = output.get("path") or f"table {output.get('table')}"
     dataset = f", dataset {output['dataset']} v{output['dataset_version']}" if "dataset" in output else ""
     return [plain(output["seq"]), plain(f"{output['rows']:,}"), plain(f"{place}{dataset}")]

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rich.console import RenderableType
-
 from clew.cli.formatting import between, duration, local_minute, local_time, short
 from clew.cli.views.page import grid, headed, heading, label, plain
+from clew.cli.views.page_parts import PagePart
 from clew.deferred import dataclass
 from clew.events.artifacts import output_among, version_among
 from clew.events.bodies import StepCompleted
@@ -103,7 +102,7 @@ STATUS_COLOURS = {
 }
 
 
-def runs_table(runs: Iterable[RunRecord]) -> RenderableType:
+def runs_table(runs: Iterable[RunRecord]) -> PagePart:
     """Runs, one per line."""
     rows = [
         [
@@ -123,7 +122,7 @@ def _project(run: RunRecord) -> str:
     return f"{run.request.project_id} {run.request.definition}".rstrip()
 
 
-def dataset_table(views: "Iterable[DatasetView]") -> RenderableType:
+def dataset_table(views: "Iterable[DatasetView]") -> PagePart:
     """Datasets, one per line."""
     rows = [
         [
@@ -139,7 +138,7 @@ def dataset_table(views: "Iterable[DatasetView]") -> RenderableType:
     return headed(["dataset", "status", "version", "columns", "rows", "from"], rows)
 
 
-def dataset_page(view: "DatasetView") -> Iterator[RenderableType]:
+def dataset_page(view: "DatasetView") -> Iterator[PagePart]:
     """A dataset with its columns and its versions."""
     yield heading(plain(view.dataset).plain)
     yield grid(
@@ -173,7 +172,7 @@ def _table(table: "TableView") -> str:
     return f"{table.format} {table.table} {'version' if table.format == 'delta' else 'snapshot'} {table.version}"
 
 
-def project_table(views: "Iterable[ProjectView]") -> RenderableType:
+def project_table(views: "Iterable[ProjectView]") -> PagePart:
     """Projects, one per line."""
     colours = {"active": "green", "modified": "yellow"}
     rows = [
@@ -189,7 +188,7 @@ def project_table(views: "Iterable[ProjectView]") -> RenderableType:
     return headed(["project", "name", "state", "version", "digest of the file"], rows)
 
 
-def dead_letter_table(letters: "Iterable[DeadLetter]") -> RenderableType:
+def dead_letter_table(letters: "Iterable[DeadLetter]") -> PagePart:
     """Dead letters, one per line."""
     rows = [
         [
@@ -217,7 +216,7 @@ def _said(event: StoredEvent) -> str:
     return " -> ".join(part for part in (sentence(event.body), where) if part)
 
 
-def token_table(tokens: "Iterable[ApiToken]", now: datetime) -> RenderableType:
+def token_table(tokens: "Iterable[ApiToken]", now: datetime) -> PagePart:
     """Tokens, one per line."""
     rows = [
         [
@@ -233,7 +232,7 @@ def token_table(tokens: "Iterable[ApiToken]", now: datetime) -> RenderableType:
     return headed(["token", "name", "role", "tenant", "created", "state"], rows)
 
 
-def access_table(records: "Iterable[AccessRecord]") -> RenderableType:
+def access_table(records: "Iterable[AccessRecord]") -> PagePart:
     """Access records, one per line."""
     rows = [
         [
@@ -250,7 +249,7 @@ def access_table(records: "Iterable[AccessRecord]") -> RenderableType:
     return headed(["no.", "when", "who", "role", "kind", "of", "what"], rows, fixed=6)
 
 
-def session_table(sessions: "Iterable[BrowserSession]") -> RenderableType:
+def session_table(sessions: "Iterable[BrowserSession]") -> PagePart:
     """Browser sessions, one per line."""
     rows = [
         [

@@ -2,11 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rich.cells import cell_len
-from rich.console import Group
-from rich.text import Text
-
-from clew.cli.views.page import grid, headed, plain, width
+from clew.cli.views.page import grid, headed, plain, stacked, width, width_of
+from clew.cli.views.page_parts import Stack, Styled
 from clew.events.values import LOAD_STEP
 from clew.lang.conversion import to_text
 from clew.lang.typed import Value
@@ -26,15 +23,15 @@ def shown(value: Value) -> str:
     return "NULL" if value is None else to_text(value)
 
 
-def history_page(history: RowHistory, name: str, last: int) -> Group:
+def history_page(history: RowHistory, name: str, last: int) -> Stack:
     """The history of one row under its natural key: where it came from and what each step changed."""
     lines = [line for entry in history.entries for line in _entry_lines(entry)]
     changes = sum(1 for entry in history.entries if entry.change_type != "created")
     many = {0: "no changes", 1: "1 change"}.get(changes, f"{changes} changes")
-    return Group(
-        Text.assemble(("row ", "bold"), plain(history.row_id, "bold"), "  ", plain(name)),
+    return stacked(
+        Styled.assemble(("row ", "bold"), plain(history.row_id, "bold"), "  ", plain(name)),
         grid(lines, fixed=3),
-        Text(f"{many}; --at {last} shows the whole row{_lineage(history)}", style="dim"),
+        Styled(f"{many}; --at {last} shows the whole row{_lineage(history)}", style="dim"),
     )
 
 
@@ -42,22 +39,22 @@ def _lineage(history: RowHistory) -> str:
     return "" if history.trace_id is None else f"; `clew lineage {history.trace_id}` shows where it came from and went"
 
 
-def _entry_lines(entry: TraceEntry) -> Iterable[list[Text]]:
+def _entry_lines(entry: TraceEntry) -> Iterable[list[Styled]]:
     seq = LOAD_STEP if entry.operation_seq == 0 else str(entry.operation_seq)
     if entry.change_type == "created":
         what = source_in_words(entry.source) if entry.source else "created"
         name = "" if entry.operation_seq == 0 else entry.step_name
-        yield [Text(f"  {seq}", style="cyan"), plain(name), Text(), plain(what)]
+        yield [Styled(f"  {seq}", style="cyan"), plain(name), Styled(), plain(what)]
         return
     if entry.change_type == "deleted":
-        told = Text.assemble(("deleted", "red"), plain(f", row {entry.kept} stayed" if entry.kept else ""))
-        yield [Text(f"  {seq}", style="cyan"), plain(entry.step_name), Text(), told]
+        told = Styled.assemble(("deleted", "red"), plain(f", row {entry.kept} stayed" if entry.kept else ""))
+        yield [Styled(f"  {seq}", style="cyan"), plain(entry.step_name), Styled(), told]
         return
-    first = [Text(f"  {seq}", style="cyan"), plain(entry.step_name)]
+    first = [Styled(f"  {seq}", style="cyan"), plain(entry.step_name)]
     for column, diff in entry.diff.items():
-        change = Text.assemble(plain(shown(diff.old), "red"), " -> ", plain(shown(diff.new), "green"))
+        change = Styled.assemble(plain(shown(diff.old), "red"), " -> ", plain(shown(diff.new), "green"))
         yield [*first, plain(column), change]
-        first = [Text(), Text()]
+        first = [Styled(), Styled()]
 
 
 def source_in_words(source: Source) -> str:
@@ -68,14 +65,14 @@ def source_in_words(source: Source) -> str:
     return f"{source.file}{source.numbered}"
 
 
-def state_page(state: RowState) -> Group:
+def state_page(state: RowState) -> Stack:
     """One row after a step, one column per line."""
     rows = [[plain(name, "cyan"), plain(shown(value))] for name, value in (state.state or {}).items()]
     when = "as loaded" if state.at == 0 else f"after step {state.at}"
-    return Group(Text.assemble(("row ", "bold"), plain(state.row_id, "bold"), f"  {when}"), grid(rows))
+    return stacked(Styled.assemble(("row ", "bold"), plain(state.row_id, "bold"), f"  {when}"), grid(rows))
 
 
-def found_page(found: FoundRows, plan: Plan, asked: Sequence[str] = ()) -> Group:
+def found_page(found: FoundRows, plan: Plan, asked: Sequence[str] = ()) -> Stack:
     """Rows that a search found, with as many columns as fit, those of the condition first."""
     telling = _telling([row.state for row in found.rows], plan, asked)
     columns = _fitting(telling, [row.state for row in found.rows], width() - _WIDTH_OF_ROW_IDS)
@@ -85,13 +82,13 @@ def found_page(found: FoundRows, plan: Plan, asked: Sequence[str] = ()) -> Group
     left = len(telling) - len(columns)
     beside = "" if not left else f"; {left} more column{'' if left == 1 else 's'} with --json"
     last = found.rows[-1].row_id if found.has_more else None
-    return Group(headed(["row id", *columns], rows), _counted(f"{count} {when}{beside}", last))
+    return stacked(headed(["row id", *columns], rows), _counted(f"{count} {when}{beside}", last))
 
 
-def _counted(count: str, last_row_id: str | None) -> Text:
+def _counted(count: str, last_row_id: str | None) -> Styled:
     """The number of rows and, on a line to copy from, the options that show the next ones."""
     more = "" if last_row_id is None else f"\nmore rows: --limit, --after {last_row_id}"
-    return Text(count + more, style="dim")
+    return Styled(count + more, style="dim")
 
 
 def _telling(states: Sequence[Mapping[str, Value]], plan: Plan, asked: Sequence[str]) -> list[str]:
@@ -110,7 +107,7 @@ def _fitting(columns: Sequence[str], states: Sequence[Mapping[str, Value]], room
     """The first columns that fit side by side, at least one; long texts may be wrapped."""
     fitting = list[str]()
     for name in columns:
-        widest = max(cell_len(name), *(cell_len(shown(state.get(name))) for state in states))
+        widest = max(width_of(name), *(width_of(shown(state.get(name))) for state in states))
         room -= _GAP + min(widest, _WIDEST)
         if room < 0 and fitting:
             break
@@ -118,13 +115,13 @@ def _fitting(columns: Sequence[str], states: Sequence[Mapping[str, Value]], room
     return fitting
 
 
-def step_page(records: StepRecords, plan: Plan, keys: Mapping[str, str]) -> Group:
+def step_page(records: StepRecords, plan: Plan, keys: Mapping[str, str]) -> Stack:
     """Everything that a step did, with the keys of rows that have one."""
     step = next((each for each in plan.steps if each.seq == records.operation_seq), None)
     title = f"step {records.operation_seq}" + (f" {step.name}" if step else "")
     if not records.records:
-        return Group(plain(title, "bold"), Text("no rows", style="dim"))
-    rows = list[list[Text]]()
+        return stacked(plain(title, "bold"), Styled("no rows", style="dim"))
+    rows = list[list[Styled]]()
     for record in records.records:
         before, after = record.before or {}, record.after or {}
         if record.change_type == "updated":
@@ -139,10 +136,10 @@ def step_page(records: StepRecords, plan: Plan, keys: Mapping[str, str]) -> Grou
     count = f"{len(rows)} rows" if len(rows) != 1 else "1 row"
     last = records.records[-1].row_id if records.has_more else None
     headings = ["row id", *(["key"] if keys else []), "change", "what"]
-    return Group(plain(title, "bold"), headed(headings, rows, fixed=len(headings) - 1), _counted(count, last))
+    return stacked(plain(title, "bold"), headed(headings, rows, fixed=len(headings) - 1), _counted(count, last))
 
 
-def counts_page(summaries: Sequence[StepSummary]) -> Group:
+def counts_page(summaries: Sequence[StepSummary]) -> Stack:
     """The counts of each step."""
     rows = [
         [
@@ -153,7 +150,7 @@ def counts_page(summaries: Sequence[StepSummary]) -> Group:
         ]
         for each in summaries
     ]
-    return Group(headed(["seq", "step", "rows", "by column"], rows, fixed=2))
+    return stacked(headed(["seq", "step", "rows", "by column"], rows, fixed=2))
 
 
 def _count_in_words(each: StepSummary) -> str:
