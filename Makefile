@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test matrix matrix-few integrations stores lint types imports format bench lock docs golden clean java jars simulate model history
+.PHONY: help setup demo check test matrix matrix-few integrations stores lint types imports format bench lock docs golden clean java jars simulate model history faults mutants coverage
 
 # The versions of Spark that `make matrix` tries, the oldest first; `make test` has the one of constraints.txt.
 SPARKS       ?= 4.0.5 4.1.4 4.2.1 4.3.0
@@ -21,6 +21,24 @@ SEED         ?=
 MINUTES      ?=
 MUTANT       ?=
 RATE         ?=
+
+# Where `make faults` lets calls fail (shop: without Spark; sample: on Spark; servers: on Spark, PostgreSQL and S3), and
+# which ones: a KIND (file, sql, http, spark), a FAULT, every so many (EVERY), or one CALL alone.
+PLACE        ?= shop
+KIND         ?=
+FAULT        ?=
+EVERY        ?=
+CALL         ?=
+
+# What `make mutants` changes (PACKAGE: fold, lang, plan, trace, explain; all if empty), and how often; SEED draws another
+# sample.
+PACKAGE      ?=
+COUNT        ?= 40
+COSMIC_RAY   ?= cosmic-ray==8.7.0
+
+# The tests that `make coverage` runs.
+TESTS        ?= tests
+COVERAGE     ?= coverage==7.17.3
 
 # The orchestrators that `make integrations` tries Clew in.
 AIRFLOW      ?= apache-airflow==3.3.2 apache-airflow-providers-openlineage
@@ -43,6 +61,13 @@ TLC_AT       := $(HOME)/.cache/clew/tlc
 HDFS_SERVER  := org.apache.hadoop:hadoop-client-minicluster:$(HADOOP) javax.xml.bind:jaxb-api:2.3.1
 SPARK_HAS    := io.netty,org.slf4j,commons-codec,commons-logging,org.apache.httpcomponents
 MAVEN_COPIES := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
+
+# An environment that has one package more than $(VENV).
+beside = env=.venv-integrations/$(1); test -e $$env/.installed || { echo "Setting up $$env ..."; rm -rf $$env; \
+	$(BIN)/python -m venv $$env && \
+	$(BIN)/python -c 'import sysconfig as s; print("import site; site.addsitedir(" + repr(s.get_path("purelib")) + ")")' \
+		> "$$($$env/bin/python -c 'import sysconfig as s; print(s.get_path("purelib"))')/the-rest.pth" && \
+	$$env/bin/python -m pip install --quiet --disable-pip-version-check "$(2)" && touch $$env/.installed; }
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -149,6 +174,24 @@ simulate: $(STAMP) ## runs in a simulated computer that fails; SEEDS=10000 tries
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--processes 0) $(if $(SEEDS),--seeds $(SEEDS)) \
 		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(RATE),--rate $(RATE)) $(if $(MUTANT),--mutant "$(MUTANT)")
 
+faults: java $(STAMP) ## a run for each call that it makes, with that call failing; PLACE=servers on PostgreSQL and S3
+	@$(BIN)/python -m tests.faults --place $(PLACE) $(if $(KIND),--kind $(KIND)) $(if $(FAULT),--fault "$(FAULT)") \
+		$(if $(EVERY),--every $(EVERY)) $(if $(CALL),--call $(CALL))
+
+# Cosmic Ray and coverage.py have an environment each, with everything of $(VENV) in it.
+mutants: $(STAMP) ## how many of a sample of small mistakes the tests notice, by package
+	@$(call beside,mutants,$(COSMIC_RAY))
+	@.venv-integrations/mutants/bin/python -m tools.mutants --count $(COUNT) $(if $(PACKAGE),--package $(PACKAGE)) $(if $(SEED),--seed $(SEED))
+
+coverage: java $(STAMP) ## which lines and branches of each package the tests take; TESTS=tests/lang runs some only
+	@$(call beside,coverage,$(COVERAGE))
+	@rm -rf .coverage-data && mkdir .coverage-data
+	@python=.venv-integrations/coverage/bin/python; failed=; \
+		$$python -m coverage run --rcfile=tools/coverage.ini -m pytest -n 2 $(TESTS) || failed=1; \
+		$$python -m coverage combine --quiet --rcfile=tools/coverage.ini && \
+		$$python -m coverage json --quiet --rcfile=tools/coverage.ini -o .coverage-data/measured.json && \
+		$$python -m tools.coverage_report .coverage-data/measured.json && test -z "$$failed"
+
 bench: java $(STAMP) ## measure, print ratios, write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks
 
@@ -174,4 +217,4 @@ lock: $(STAMP) ## rewrite constraints.txt from what is installed
 	@rm constraints.new
 
 clean: ## remove what was built
-	@rm -rf $(VENV) .venv-spark .venv-integrations .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	@rm -rf $(VENV) .venv-spark .venv-integrations .coverage-data .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
