@@ -23,16 +23,30 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", PYTHON,
 NEEDS_SPARK = "needs Spark"
 
 
-def test_the_first_project_checks_and_its_scenario_passes(tmp_path: Path) -> None:
-    files = re.findall(r"^```(?:yaml|csv)\n# (\S+)\n(.*?)^```$", FIRST, re.DOTALL | re.MULTILINE)
-    assert len(files) == 8
+def write_files(page: str, root: Path) -> int:
+    """Write the files that stand on a page, each with its name in the first line. Returns how many there are."""
+    files = re.findall(r"^```(?:yaml|csv)\n# (\S+)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     for name, text in files:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return len(files)
+
+
+def test_the_first_project_checks_and_its_scenario_passes(tmp_path: Path) -> None:
+    assert write_files(FIRST, tmp_path) == 8
     workspace = clew.open(tmp_path)
     assert workspace.check().diagnostics == ()
     report = workspace.test(on="quick")
     assert (report.count("pass"), report.is_ok) == (1, True)
+
+
+def test_the_corrections_of_their_page_are_applied(tmp_path: Path) -> None:
+    write_files(FIRST, tmp_path)
+    assert write_files((DOCS / "adjustments.md").read_text(encoding="utf-8"), tmp_path) == 5
+    workspace = clew.open(tmp_path)
+    assert workspace.check().diagnostics == ()
+    report = workspace.test(tmp_path / "scenarios" / "corrected.yaml", on="quick")
+    assert (report.count("pass"), report.is_ok) == (1, True), report.to_json()
 
 
 def test_the_python_of_its_page_prints_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "verify": "verify:verify",
     "reconcile": "reconcile:reconcile",
     "quarantine": "quarantine:quarantine",
+    "adjustments": "adjustments:adjustments",
     "checks": "checks:checks",
     "compare": "compare:compare",
     "why-changed": "why_changed:why_changed",
