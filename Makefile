@@ -206,6 +206,7 @@ jars: ## drivers, formats and S3 for Spark that some tests use, into ~/.cache/cl
 
 docs: $(STAMP) ## regenerate the reference pages from the declarations
 	@$(BIN)/python -m tools.reference_pages
+	@$(BIN)/python -m tools.key_pages
 	@$(BIN)/python -m tools.command_pages
 
 golden: $(STAMP) ## rewrite the golden files of the tests, on purpose

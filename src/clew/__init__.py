@@ -7,12 +7,26 @@ if TYPE_CHECKING:
     from clew.api.fluent import join, project
     from clew.api.workspace import Workspace
     from clew.api.workspace import open_workspace as open  # noqa: A004 - `clew.open` is how it is called
+    from clew.diagnostics import ClewError, Diagnostic, EngineBug, TransientFailure, UserError
 
 __version__ = "0.1.0"
 
-__all__ = ["Workspace", "__version__", "join", "open", "project"]
+__all__ = [
+    "ClewError",
+    "Diagnostic",
+    "EngineBug",
+    "TransientFailure",
+    "UserError",
+    "Workspace",
+    "__version__",
+    "join",
+    "open",
+    "project",
+]
 
 _LATER = {
+    **{name: ("clew.diagnostics", name) for name in ("ClewError", "Diagnostic")},
+    **{name: ("clew.diagnostics", name) for name in ("EngineBug", "TransientFailure", "UserError")},
     "Workspace": ("clew.api.workspace", "Workspace"),
     "join": ("clew.api.fluent", "join"),
     "open": ("clew.api.workspace", "open_workspace"),

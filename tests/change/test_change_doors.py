@@ -75,7 +75,7 @@ def test_all_rows_that_differ_go_into_a_file(ran: Ran, tmp_path: Path, capsys: p
     assert command([*arguments, "--to", str(tmp_path / "d.parquet")]) == 0
     assert pq.read_table(tmp_path / "d.parquet").num_rows == 12
     assert command([*arguments, "--to", str(tmp_path / "d.xlsx")]) == 0
-    lines = list(load_workbook(tmp_path / "d.xlsx").active.iter_rows(values_only=True))
+    lines = list(load_workbook(tmp_path / "d.xlsx").worksheets[0].iter_rows(values_only=True))
     assert [line[lines[0].index("key.id")] for line in lines[1:3]] == [102, 103]
     assert len(lines) == 13
     assert command([*arguments, "--to", str(tmp_path / "d.txt")]) == 2

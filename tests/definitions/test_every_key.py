@@ -159,7 +159,7 @@ def test_operations(loaded: LoadedWorkspace) -> None:
     assert project is not None
     assert project.input_dataset.dataset_version == 3
     assert list(project.selectors) == ["posted_only", "large"]
-    update, aggregate, append, delete, use = project.operations
+    update, aggregate, append, mapped, delete, use = project.operations
     assert isinstance(update, Update)
     assert update.arguments.assignments[0].expression.value == "amount * fx.rate"
     assert update.arguments.assignments[1].expression.value == "true"
@@ -169,6 +169,12 @@ def test_operations(loaded: LoadedWorkspace) -> None:
     assert isinstance(append, Append)
     assert append.arguments.aggregation is not None
     assert append.arguments.aggregation.group_by == ()
+    assert isinstance(mapped, Append)
+    assert mapped.arguments.columns is not None
+    assert {name: each.value for name, each in mapped.arguments.columns.items()} == {
+        "amount_usd": "amount",
+        "journal_id": '"budget"',
+    }
     assert isinstance(delete, Delete)
     assert isinstance(use, Use)
     assert (use.seq, use.use.fragment, use.use.alias) == (50, "publish", "final")

@@ -8,7 +8,7 @@ from typing import Any
 
 from clew.lang.arithmetic import fit
 from clew.lang.evaluation import Row, evaluator, group_evaluator
-from clew.lang.typed import OVER, Apply, Value
+from clew.lang.typed import OVER, Apply, Value, columns_of
 from clew.lang.types import Kind, Type
 from clew.lang.windowing import WindowCall
 from clew.plan import Plan
@@ -100,7 +100,10 @@ class Interpretation:
         joined = {join.alias: self._load(join.dataset) for join in step.joins}
         conditions = {join.alias: evaluator(join.on.tree) for join in step.joins}
         nothing = {join.alias: dict.fromkeys(column.name for column in join.dataset.columns) for join in step.joins}
-        selected = self._selected(step)
+        selector = step.selector.tree if step.selector is not None else None
+        reads_joined = selector is not None and any(table in joined for table, _ in columns_of(selector))
+        chosen = evaluator(selector) if selector is not None and reads_joined else None
+        selected = self._selected(step) if chosen is None else [row for row in self.rows if not row["_deleted"]]
         windows = [_of_windows(step.windows, selected, place, self._seen) for place in range(len(selected))]
         for row, looked_at in zip(selected, windows, strict=True):
             tables: dict[str, Cells] = {OVER: looked_at}
@@ -114,7 +117,8 @@ class Interpretation:
                     raise JoinNotUnique(step.name)
                 tables[alias] = found[0] if found else nothing[alias]
             seen = self._seen(row, tables)
-            self._change(step, row, {column: value(seen) for column, value in values}, "updated")
+            if chosen is None or chosen(seen) is True:
+                self._change(step, row, {column: value(seen) for column, value in values}, "updated")
 
     def _append(self, step: AppendStep) -> None:
         table = step.source.table

@@ -83,6 +83,44 @@ def test_an_aggregated_append_follows_the_same_rule(check: Check, aggregation: s
     check(appending("customers", f"aggregation: {aggregation}")).reports(code)
 
 
+def test_columns_say_what_the_new_rows_have(check: Check) -> None:
+    columns = 'columns: {region: UPPER(region), amount: "IF(amount > 0, amount, 0.00)"}'
+    [step] = check(appending("targets", columns)).plan.steps
+    assert isinstance(step, AppendStep)
+    assert [(each.column, each.value.text, str(each.value.tree.type)) for each in step.columns] == [
+        ("region", "UPPER(region)", "string"),
+        ("amount", "IF(amount > 0, amount, 0.00)", "decimal(12,2)"),
+        ("_period", "targets._period", "string"),
+    ]
+    assert [(read.column, read.because) for read in step.reads] == [
+        ("region", "column region"),
+        ("amount", "column amount"),
+        ("_period", "column _period"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "code"),
+    [
+        ("{«tier»: region}", "AppendColumnMismatch"),
+        ("{«amount»: region}", "AppendColumnMismatch"),
+        ("{«amount»: amount * 0.125}", "AppendColumnMismatch"),
+        ("{«_period»: region}", "ReservedColumn"),
+        ("{region: «orders».region}", "UnknownTable"),
+        ("{region: «nothing»}", "UnknownColumn"),
+        ("{region: «SUM»(amount)}", "AggregateNotAllowed"),
+    ],
+)
+def test_what_columns_cannot_be(check: Check, columns: str, code: str) -> None:
+    check(appending("targets", f"columns: {columns}")).reports(code)
+
+
+def test_columns_and_an_aggregation_exclude_each_other(check: Check) -> None:
+    both = "«columns»: {region: region}\n            aggregation: {group_by: [region], aggregations: []}"
+    text = both.replace("aggregations: []", "aggregations: [{column: amount, expression: SUM(amount)}]")
+    check(appending("targets", text)).reports("InvalidValue")
+
+
 def test_a_source_selector_sees_the_source_only(check: Check) -> None:
     found = check(appending("targets", "source_selector: targets.amount > «orders».amount"))
     found.reports("UnknownTable")

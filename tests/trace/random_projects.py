@@ -124,6 +124,12 @@ def _deletes_of_duplicates(draw: st.DrawFn) -> dict[str, Any]:
     return {"type": "delete", "selector": "at IS NOT NULL", "arguments": arguments}
 
 
+_MAPPED = [
+    {"amount": "IF(x.amount > 2, x.amount, NULL)", "currency": 'CONCAT(x.currency, "!")'},
+    {"currency": '"EUR"', "flag": "x.amount IS NULL"},
+]
+
+
 @st.composite
 def _operations(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.sampled_from(["update"] * 5 + ["delete", "delete", "aggregate", "append", "output"]))
@@ -168,6 +174,8 @@ def _operations(draw: st.DrawFn) -> dict[str, Any]:
                 arguments["aggregation"] = {"group_by": ["x.currency"], "aggregations": totals}
             elif draw(st.booleans()):
                 arguments = {"source": {"dataset_id": "finer"}, "aggregation": draw(st.sampled_from(_FINER))}
+            elif draw(st.booleans()):
+                arguments["columns"] = draw(st.sampled_from(_MAPPED))
             return {"type": "append", "arguments": arguments}
         case _:
             location = {"format": "parquet", "path": "out"}

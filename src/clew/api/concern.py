@@ -114,7 +114,11 @@ class _Search:
     def follow_fragment(self, name: str) -> None:
         """Add a fragment; if none has this name, add the files that may define it."""
         fragment = self.workspace.fragment(name)
-        if fragment is None:
+        adjustments = self.workspace.dataset(name) if fragment is None else None
+        if adjustments is not None and adjustments.adjusts is not None:
+            self.follow_dataset(adjustments.id)
+            self.follow_dataset(adjustments.adjusts)
+        elif fragment is None:
             self.files |= unread_files(self.loaded, "fragment")
         elif fragment.id not in self.fragments:
             self.fragments.add(fragment.id)

@@ -91,12 +91,16 @@ class ProjectBuilder:
         source: str | OperationData,
         *,
         source_where: str | None = None,
+        columns: Mapping[str, str] | None = None,
         group_by: Sequence[str] | None = None,
         aggregations: Mapping[str, str] | None = None,
         seq: int | None = None,
         description: str | None = None,
     ) -> "ProjectBuilder":
-        """Add rows of another dataset, or summaries of them if there are aggregations."""
+        """Add rows of another dataset, or summaries of them if there are aggregations.
+
+        `columns` says by expressions over the source which columns the new rows fill; by default all of its columns.
+        """
         aggregation = (
             {"group_by": list(group_by or ()), "aggregations": _columns(aggregations)}
             if aggregations is not None
@@ -105,6 +109,7 @@ class ProjectBuilder:
         arguments = {
             "source": {"dataset_id": source} if isinstance(source, str) else source,
             "source_selector": source_where,
+            "columns": None if columns is None else dict(columns),
             "aggregation": aggregation,
         }
         return self._with("append", name, arguments, where=None, seq=seq, description=description)

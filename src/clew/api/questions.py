@@ -36,6 +36,9 @@ class ExplainedValue(Explanation):
         """Lines drawn as a tree, wrapped if a width is given."""
         return as_text(self, width)
 
+    def __str__(self) -> str:
+        return self.to_text().rstrip("\n")
+
     def to_html(self) -> str:
         """A self-contained HTML page."""
         return as_html(self)
@@ -61,6 +64,9 @@ class AbsentRows(WhyNot):
     def to_text(self, width: int | None = None) -> str:
         """Lines drawn as a tree, wrapped if a width is given."""
         return as_text(self, width)
+
+    def __str__(self) -> str:
+        return self.to_text().rstrip("\n")
 
     def to_html(self) -> str:
         """A self-contained HTML page."""

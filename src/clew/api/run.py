@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from clew.events.snapshot import StepSnapshot
     from clew.events.values import ArtifactRef
     from clew.evidence.archive import EvidencePack
+    from clew.explain.adjustments import Adjustment
     from clew.plan import Plan
     from clew.privacy.seen_checks import RunChecks
     from clew.privacy.seen_trace import SeenTrace
@@ -589,6 +590,15 @@ class Run:
         """The rows that it did not load since they are not as their dataset says, with the reasons."""
         with self._access.opened() as here:
             return self._seen(here).quarantine(dataset)
+
+    @budgeted
+    def adjustments(self) -> "tuple[Adjustment, ...]":
+        """The manual corrections in force for its period: what they say, who approved them, which rows they changed."""
+        from clew.explain.adjustments import adjustments_of, adjustments_read
+
+        with self._access.opened() as here:
+            seen = self._seen(here)
+            return seen.adjustments(adjustments_read(seen.plan), adjustments_of)
 
     @budgeted
     def quarantine_csv(self, dataset: str | None = None) -> str:

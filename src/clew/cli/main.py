@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "verify": "verify:verify",
     "reconcile": "reconcile:reconcile",
     "quarantine": "quarantine:quarantine",
+    "adjustments": "adjustments:adjustments",
     "checks": "checks:checks",
     "check-data": "check_data:check_data",
     "compare": "compare:compare",

@@ -148,11 +148,13 @@ class RuleReading:
                 return {"total": f"{negation}({measure} BETWEEN {bounds[0]} AND {bounds[1]})"}
         return self._left_out(rule, column, "it has no bound that is a number")
 
-    def _left_out(self, rule: Block, column: str | None, reason: str) -> None:
+    def _left_out(self, rule: Block, column: str | None, reason: str) -> Block | None:
+        """No check, and a note that says why."""
         name = rule.get("name") or rule.get("description") or rule.get("metric") or rule.get("rule")
         said = f'the rule "{name}"' if name else "a rule"
         of = f" of {column}" if column is not None else ""
         self.notes.append(f"{said}{of} is left out: {reason}")
+        return None
 
 
 def _named(rule: Block) -> Block:

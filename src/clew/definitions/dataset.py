@@ -153,6 +153,11 @@ class Dataset(Definition):
         FLAG, "Whether a run that has the dataset as its input may find no rows for its period.", default=False
     )
     main_table: TableDefinition = key(Record(TableDefinition), "The table.")
+    adjusts: str | None = key(
+        NAME,
+        "The dataset that its rows correct by hand; projects apply them by `use: {fragment: ID, as: ALIAS}`.",
+        default=None,
+    )
     checks: tuple[Check, ...] = key(
         CHECKS, "What must be true of its rows, when they are loaded and when an output registers them.", default=()
     )

@@ -9,6 +9,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import TypeAlias
 
+from clew.definitions.adjustments import problems_of_adjustments
 from clew.definitions.calendar import Calendar, Period, PeriodTree
 from clew.definitions.dataset import Dataset, Status
 from clew.definitions.datasource import CatalogDatasource, DatabaseDatasource, Datasource, FilesDatasource
@@ -125,6 +126,7 @@ def problems_between_files(workspace: WorkspaceDefinitions) -> Iterator[Diagnost
     yield from _several_defaults(workspace.resolvers)
     yield from _problems_of_resolvers(workspace)
     yield from _inactive_default(workspace.resolvers)
+    yield from problems_of_adjustments(workspace)
     for dataset in workspace.datasets:
         place = dataset.place("resolver_id")
         yield from _unknown_resolver(workspace, dataset.resolver_id, place)

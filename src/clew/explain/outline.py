@@ -5,6 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from clew.deferred import dataclass
+from clew.definitions.adjustment_columns import ABOUT, APPROVED_BY, MADE_BY, REASON
 from clew.explain.tree import (
     Appended,
     Cause,
@@ -155,7 +156,14 @@ def _joined(join: JoinedRow) -> str:
     elif join.source is not None:
         told.append(source_text(join.source))
     several = None if join.matches < 2 else "the first of several"
-    return ", ".join(each for each in (*told, several) if each)
+    return ", ".join(each for each in (*told, several, _adjusted(join.row)) if each)
+
+
+def _adjusted(row: Mapping[str, Value]) -> str | None:
+    """Why there is an adjustment, and who made it, where the joined row is one."""
+    if not ABOUT.keys() <= row.keys():
+        return None
+    return f"{row[REASON]} (made by {row[MADE_BY]}, approved by {row[APPROVED_BY]})"
 
 
 def _upstreams(explanation: Explanation | None) -> tuple[Item, ...]:

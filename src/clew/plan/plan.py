@@ -89,6 +89,11 @@ class Plan:
     digest: str
     """SHA-256 over all that decides results; places, descriptions and the version number do not count."""
 
+    def __str__(self) -> str:
+        from clew.plan.plan_text import plan_text  # noqa: PLC0415 - reading a trace prints no plan
+
+        return plan_text(self)
+
     @property
     def outputs(self) -> tuple[OutputStep, ...]:
         """The steps that write."""

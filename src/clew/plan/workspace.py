@@ -27,6 +27,7 @@ from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.project import REGISTRATION_CONFLICT
 from clew.diagnostics.codes.workspace import INVALID_VALUE, UNKNOWN_DATASET, UNKNOWN_PROJECT
 from clew.lang import check_condition, parse
+from clew.plan.adjusting import adjusting_fragments
 from clew.plan.catalogue import (
     UNKNOWABLE,
     Catalogue,
@@ -156,7 +157,9 @@ class WorkspaceCompiler:
         self._workspace = workspace
         by_name = {fragment.name: fragment for fragment in reversed(workspace.fragments)}
         by_id = {fragment.id: fragment for fragment in reversed(workspace.fragments)}
-        self._fragments = FragmentLibrary(by_name | by_id, self._broken("fragment"))
+        adjusting = {fragment.id: fragment for fragment in adjusting_fragments(workspace)}
+        wrong = {dataset.id for dataset in workspace.datasets if dataset.adjusts is not None} - adjusting.keys()
+        self._fragments = FragmentLibrary(adjusting | by_name | by_id, self._broken("fragment") | wrong)
         self._datasets = {dataset.name: dataset for dataset in reversed(workspace.datasets)}
         self._datasets |= {dataset.id: dataset for dataset in reversed(workspace.datasets)}
         self._sinks = _sinks_of(workspace)

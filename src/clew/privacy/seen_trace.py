@@ -3,8 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 from clew.deferred import dataclass
+from clew.definitions.adjustment_columns import ADJUSTED_BY, APPROVED_BY, MADE_BY, REASON
 from clew.definitions.privacy import Sight
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.trace import INCOMPLETE_TRACE
@@ -24,10 +26,17 @@ from clew.trace.results import FoundRow, FoundRows, RowHistory, StepRecords
 from clew.trace.row_sets import Order
 from clew.trace.run_parts import RunParts
 
+if TYPE_CHECKING:  # only the questions about adjustments load what explains
+    from clew.explain.adjustments import Adjustment
+
 _MOST_ROWS = 100
 
 HasRead = Callable[[str, Iterable[str], Collection[str] | int], None]
 """Records what was asked for, the columns of the answer, and the ids of its rows, or how many there are."""
+
+
+FindAdjustments: TypeAlias = "Callable[[RunTrace, DatasetUse], Iterable[Adjustment]]"
+"""Finds the adjustments of a dataset that a run has read."""
 
 
 FindFailing = Callable[[RunTrace, PlannedCheck, int, str | None], FoundRows]
@@ -243,6 +252,16 @@ class SeenTrace:
         self.has_read("quarantine", names, ())
         return correctable_csv(list(self._trace.quarantined(use)), names)
 
+    def adjustments(self, uses: Iterable[DatasetUse], find: FindAdjustments) -> "tuple[Adjustment, ...]":
+        """The adjustments that the run has read. Which rows they changed tells of the columns that name these."""
+        self.policy.require_rows()
+        if ADJUSTED_BY in self.columns.classes:
+            self.columns.require(ADJUSTED_BY, "see which rows were adjusted by")
+        found = [_adjustment_as_seen(each, self.eyes.dataset(use)) for use in uses for each in find(self._trace, use)]
+        names = sorted({name for each in found for name in each.values})
+        self.has_read("adjustments", names, [row_id for each in found for row_id in each.row_ids])
+        return tuple(found)
+
     def _read(self, dataset: str | None) -> list[DatasetUse]:
         """The datasets that the run read, each once; those with an id or name."""
         uses = list({use.key: use for use in self._trace.plan.datasets_read}.values())
@@ -317,6 +336,17 @@ def _names(columns: Iterable[tuple[str, object]]) -> list[str]:
 def _asked(**question: object) -> str:
     """The question in words, for the record."""
     return ", ".join(f"{name} {value}" for name, value in question.items() if value is not None) or "all rows"
+
+
+def _adjustment_as_seen(found: "Adjustment", eyes: ColumnEyes) -> "Adjustment":
+    return replace(
+        found,
+        values=eyes.state(found.values),
+        old=eyes.state(found.old),
+        reason=eyes.value(REASON, found.reason),
+        made_by=eyes.value(MADE_BY, found.made_by),
+        approved_by=eyes.value(APPROVED_BY, found.approved_by),
+    )
 
 
 def _as_seen(row: QuarantinedRow, eyes: ColumnEyes) -> QuarantinedRow:

@@ -1,12 +1,15 @@
 """What users write for an append."""
 
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from clew.definitions.dataset_refs import DatasetRef
 from clew.definitions.expression_text import ExpressionText
 from clew.definitions.operations.aggregate import Aggregation
 from clew.definitions.operations.base import OperationBase
-from clew.definitions.shapes import EXPRESSION, SELECTOR, ConstantShape, ListOf, Located, Record, key, record
+from clew.definitions.shapes import EXPRESSION, SELECTOR, ConstantShape, ListOf, Located, MapOf, Record, key, record
+from clew.diagnostics import Diagnostic
+from clew.diagnostics.codes.workspace import INVALID_VALUE
 
 
 @record("the aggregation of an append")
@@ -27,9 +30,22 @@ class AppendArguments(Located):
 
     source: DatasetRef = key(Record(DatasetRef), "The dataset whose rows are appended.")
     source_selector: ExpressionText | None = key(SELECTOR, "Which of its rows; by default all.", default=None)
+    columns: Mapping[str, ExpressionText] | None = key(
+        MapOf(EXPRESSION, "expressions by column", at_least=1),
+        "For columns of the working dataset, the value for each row of the source; by default every column of the "
+        "source goes to the column of its name.",
+        default=None,
+    )
     aggregation: AppendAggregation | None = key(
         Record(AppendAggregation), "Aggregates the rows before they are appended.", default=None
     )
+
+    def check(self) -> Iterator[Diagnostic]:
+        """Columns are given in one way."""
+        if self.columns is not None and self.aggregation is not None:
+            problem = "columns and aggregation both say what the new rows have"
+            hint = "remove columns: the columns of summaries are those of the aggregation"
+            yield INVALID_VALUE.at(self.place_of_key("columns"), problem=problem, hint=hint)
 
 
 @record("an append operation")

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from clew.deferred import dataclass
-from clew.diagnostics import did_you_mean
+from clew.diagnostics import Span, did_you_mean
 from clew.diagnostics.codes.project import APPEND_COLUMN_MISMATCH
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RESERVED_COLUMN
 from clew.lang import Scope, Table
@@ -29,6 +29,7 @@ from clew.plan.steps import Assignment, CreatingStepBase, Detail, PlannedExpress
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
     from clew.definitions import Append, AppendAggregation
+    from clew.definitions.expression_text import ExpressionText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class AppendStep(CreatingStepBase):
     group_by: tuple[str, ...] | None
     """None for raw rows."""
     columns: tuple[Assignment, ...]
-    """The columns that the new rows fill: from the source's columns, or from aggregations over them."""
+    """The columns that the new rows fill: from the source's columns, from expressions or aggregations over them."""
 
     @property
     def capabilities(self) -> tuple[str, ...]:
@@ -79,8 +80,12 @@ class AppendStep(CreatingStepBase):
 
     @property
     def columns_calculated(self) -> tuple[str, ...]:
-        """The columns that it fills with something else than a column of the source as it is."""
-        return tuple(each.column for each in self.columns if not isinstance(each.value.tree, ColumnValue))
+        """The columns that it fills with something else than the column of their name as the source has it."""
+        return tuple(
+            each.column
+            for each in self.columns
+            if not isinstance(each.value.tree, ColumnValue) or each.value.tree.column != each.column
+        )
 
     @property
     def columns_named(self) -> tuple[str, ...]:
@@ -158,7 +163,8 @@ def plan_append(context: Context, operation: "Append") -> PlannedOperation[Appen
     aggregation = arguments.aggregation
     if aggregation is None:
         group_by, has_all_keys = None, True
-        values = _raw(context, operation, table)
+        mapped = arguments.columns
+        values = _raw(context, operation, table) if mapped is None else _mapped(context, operation, scope, mapped)
     else:
         group_by = grouping_columns(aggregation.group_by, scope, context.problems, frozenset())
         has_all_keys = len(group_by) == len(aggregation.group_by)
@@ -212,6 +218,46 @@ def _raw(context: Context, operation: "Append", table: Table) -> dict[str, Plann
             value = ColumnValue(table.name, name, type_)
             values[name] = PlannedExpression(f"{table.name}.{name}", converted(value, target or NULL))
     return values
+
+
+def _mapped(
+    context: Context, operation: "Append", scope: Scope, columns: "Mapping[str, ExpressionText]"
+) -> dict[str, PlannedExpression | None]:
+    """The columns that the operation lists. Rows keep their period, and their validity where it has a column."""
+    values = dict[str, PlannedExpression | None]()
+    for written, text in columns.items():
+        span, column = operation.arguments.place_of_key("columns", written), context.own_name(written)
+        if column in values:
+            context.problems.report(DUPLICATE_COLUMN.at(span, column=column))
+            continue
+        if column in KEPT_COLUMNS:
+            context.problems.report(RESERVED_COLUMN.at(span, column=column, action="set"))
+        values[column] = _mapped_value(context, column, text, scope, span)
+    table = scope.tables[0]
+    for name in sorted(KEPT_COLUMNS):
+        type_, target = table.columns.get(name), context.state.schema.types.get(name)
+        if type_ is not None and target is not None and name not in values:
+            kept = ColumnValue(table.name, name, type_)
+            values[name] = PlannedExpression(f"{table.name}.{name}", converted(kept, target))
+    return values
+
+
+def _mapped_value(
+    context: Context, column: str, text: "ExpressionText", scope: Scope, span: Span
+) -> PlannedExpression | None:
+    value = context.expressions.value(text, scope, "in the columns of an append", NULL)
+    target = context.state.schema.types.get(column)
+    if target is None and not context.state.is_opaque:
+        problem, hint = _unknown_column(context, column)
+        context.problems.report(APPEND_COLUMN_MISMATCH.at(span, problem=problem, hint=hint))
+        return None
+    if value is None or column in KEPT_COLUMNS:
+        return None
+    found = _mismatch(context, column, value.tree.type, target) or _loss(column, value.tree.type, target)
+    if found is not None:
+        context.problems.report(APPEND_COLUMN_MISMATCH.at(span, problem=found[0], hint=found[1]))
+        return None
+    return PlannedExpression(value.text, converted(value.tree, target or NULL))
 
 
 def _aggregated(
