@@ -2,8 +2,6 @@
 
 import logging
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from clew.api.opened_environment import EnvironmentAccess, Principal
@@ -39,15 +37,11 @@ def create_token(
     return minted
 
 
-@contextmanager
-def _refusing_forged() -> Iterator[None]:
-    """Go on behind the block where a token or session is not what the ledger vouches for: it opens nothing."""
-    try:
-        yield
-    except UserError as error:
-        if error.diagnostic.code != FORGED_RECORD.name:
-            raise
-        _log.error("%s; it opens no session, and `clew verify --all` tells more", error.diagnostic.message)
+def _require_forged(error: UserError) -> None:
+    """Log that a token or session is not what the ledger vouches for: it opens nothing. Other errors are raised."""
+    if error.diagnostic.code != FORGED_RECORD.name:
+        raise error
+    _log.error("%s; it opens no session, and `clew verify --all` tells more", error.diagnostic.message)
 
 
 class Tokens:
@@ -74,9 +68,12 @@ class Tokens:
 
     def verified(self, text: str, now: datetime) -> ApiToken | None:
         """The token with this text, if it exists, is valid, and is what the ledger vouches for."""
-        with self._access.opened() as at, _refusing_forged():
-            return verified(text, at.state.tokens, now)
-        return None
+        with self._access.opened() as at:
+            try:
+                return verified(text, at.state.tokens, now)
+            except UserError as error:
+                _require_forged(error)
+                return None
 
     def is_token(self, text: str) -> bool:
         """Whether a text has the form of a token, valid or not."""
@@ -140,16 +137,18 @@ class Tokens:
 
     def session(self, secret: str, now: datetime) -> BrowserSession | None:
         """The session with this secret; None if it has ended, its token is no longer valid, or either was edited."""
-        with self._access.opened() as at, _refusing_forged():
-            session = at.state.browser_sessions.session(digest(secret))
-            if session is None or session.expires_at <= now:
-                return None
-            if session.token_id is not None:
-                token = at.state.tokens.token(session.token_id)
-                if token is None or not token.is_valid(now):
+        with self._access.opened() as at:
+            try:
+                session = at.state.browser_sessions.session(digest(secret))
+                if session is None or session.expires_at <= now:
                     return None
+                token = None if session.token_id is None else at.state.tokens.token(session.token_id)
+            except UserError as error:
+                _require_forged(error)
+                return None
+            if session.token_id is not None and (token is None or not token.is_valid(now)):
+                return None
             return session
-        return None
 
     def end_session(self, secret: str) -> None:
         """End a session."""
