@@ -240,6 +240,90 @@ def test_a_forged_history_is_refused_when_rows_are_read_and_noticed_by_verify(
     assert found.json.get("findings") or found.json["error"]
 
 
+ENDED = "(SELECT seq FROM ledger WHERE kind = 'run.ended' AND subject_id = '{run}')"
+SHORTENED = {
+    "the end of the run": f"DELETE FROM ledger WHERE seq = {ENDED}",
+    "an entry about something else": f"DELETE FROM ledger WHERE seq = {ENDED} - 1",
+    "all entries from its end on": f"DELETE FROM ledger WHERE seq >= {ENDED}",
+}
+
+
+@pytest.mark.parametrize("cut", SHORTENED)
+def test_a_ledger_that_misses_entries_vouches_for_no_run(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str], cut: str
+) -> None:
+    """What is still there could tell an older story: each entry that is left is sealed as it should be."""
+    site.sql(SHORTENED[cut].format(run=site.ran.january))
+    assert verify(site.ran.january).code == 1
+    assert refused(site, capsys) == "ForgedHistory"
+
+
+def test_a_ledger_that_was_emptied_so_that_it_begins_again_vouches_for_nothing(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A ledger that begins takes in what is there, with the right key: also what was edited before."""
+    site.sql(FORGERIES["an event"][0].format(run=site.ran.january), "DELETE FROM ledger")
+    assert command(["token", "create", "Bob", "--role", "viewer", "-w", str(site.root)]) == 0
+    capsys.readouterr()
+    assert site.rows("SELECT count(*) FROM ledger WHERE kind = 'run.adopted'") == [(4,)]
+    assert refused(site, capsys) == "ForgedHistory"
+    assert "checkpoints" in {each["subject"] for each in verify(site.ran.january).json["findings"]}
+
+
+def test_a_state_that_is_not_what_events_tell_is_noticed_also_where_only_the_queue_looks(
+    site: Site, verify: Callable[..., Answer]
+) -> None:
+    site.sql(f"UPDATE runs SET approval_pending = 1 WHERE {RUN}".format(run=site.ran.january))
+    assert [each["problem"] for each in verify(site.ran.january).json["findings"]] == [
+        "its record and its events differ in whether it waits for an approval"
+    ]
+
+
+UNREADABLE = {
+    "a moment": "UPDATE runs SET not_before = 'soon' WHERE run_id = '{run}'",
+    "an entry of the ledger": "UPDATE ledger SET content = 'nothing' WHERE seq = 3",
+    "an event": "UPDATE run_events SET event_data = 'nothing' WHERE run_seq = 3 AND run_id = '{run}'",
+    "a version of a dataset": "UPDATE dataset_versions SET files = 'nothing'",
+    "a token": "UPDATE api_tokens SET expires_at = 'never'",
+}
+
+
+@pytest.mark.parametrize("edit", UNREADABLE)
+def test_what_cannot_be_read_any_more_is_a_finding(site: Site, verify: Callable[..., Answer], edit: str) -> None:
+    site.sql(UNREADABLE[edit].format(run=site.ran.january))
+    found = verify("--all")
+    assert found.code == 1
+    assert any("cannot be read" in each["problem"] for each in found.json["findings"])
+
+
+def test_a_record_that_says_a_run_was_deleted_is_noticed_and_so_is_another_reason(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["rm", site.ran.report, "--reason", "asked for", "-w", str(site.root)]) == 0
+    capsys.readouterr()
+    assert verify("--all").code == 0
+    site.sql("UPDATE run_deletions SET reason = 'an accident', deleted_by = 'another'")
+    site.sql(f"INSERT INTO run_deletions SELECT '{site.ran.january}', deleted_at, 'x', 'y', 3 FROM run_deletions")
+    assert {each["subject"]: each["problem"] for each in verify("--all").json["findings"]} == {
+        f"run {site.ran.report}": "the record of its deletion was changed",
+        f"run {site.ran.january}": "a record says that it was deleted, the ledger does not",
+    }
+
+
+def test_a_file_of_checkpoints_that_is_gone_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+    (site.root / ".clew" / "checkpoints" / "dev.jsonl").unlink()
+    assert [each["subject"] for each in verify("--all").json["findings"]] == ["checkpoints"]
+
+
+def test_an_edited_version_of_a_dataset_is_not_shown_and_verify_goes_on_behind_it(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.sql("UPDATE dataset_versions SET seq = seq + 1 WHERE version = 1")
+    assert command(["datasets", "--json", "-w", str(site.root)]) != 0
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "ForgedRecord"
+    assert [each["subject"] for each in verify("--all").json["findings"]] == ["dataset version"]
+
+
 def test_without_the_key_nothing_is_answered_since_reads_are_on_record(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -87,6 +87,7 @@ WATCHED: Mapping[str, str] = {
     "NotAnOutput": "change/test_change_doors.py::test_wrong_questions_have_a_code_and_no_traceback[arguments3-NotAnOutput-2]",
     "DamagedTrace": "cli/test_cli_verify.py::test_a_forged_file_is_refused_when_it_is_read_and_raises_an_alert",
     "ForgedHistory": "cli/test_cli_verify.py::test_rows_that_were_changed_with_their_description_and_event_are_noticed",
+    "ForgedRecord": "cli/test_cli_verify.py::test_an_edited_version_of_a_dataset_is_not_shown_and_verify_goes_on_behind_it",
     "NewerTraceLayout": "trace/test_trace_commands.py::test_a_trace_of_a_newer_version_is_refused_by_name",
     "InvalidPage": "trace/test_trace_commands.py::test_pages_behind_a_row_of_another_run_are_refused",
     "EvidenceTooLarge": "diagnostics/test_codes_of_commands.py::test_evidence_of_more_than_a_pack_holds",

@@ -3,6 +3,8 @@
 import json
 import os
 import pwd
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -159,3 +161,38 @@ def test_what_would_be_deleted_is_shown_to_all(folder: Path, capsys: pytest.Capt
     environment(folder, users={ME: "viewer"})
     assert command(["gc", "--dry-run", "--json", "-w", str(folder)]) == 0
     assert command(["gc", "--history", "--json", "-w", str(folder)]) == 0
+
+
+FORGED_APPROVALS = {
+    "the record of the run": ["UPDATE runs SET approval_pending = 0, wants_worker = 1"],
+    "the record of the run and an event": [
+        "UPDATE runs SET approval_pending = 0, wants_worker = 1, status = 'APPROVED', last_seq = last_seq + 1",
+        (
+            "INSERT INTO run_events SELECT run_id, run_seq + 1, 'e', step_id, logical_attempt_id, engine_attempt_id,"
+            " 'RunApproved', 1, '{\"approved_by\": \"another\"}', 'k', emitted_at, persisted_at, adapter_version,"
+            " engine_run_ref, caused_by_signal_id, parent_event_id, hash, hash FROM run_events"
+            " WHERE run_seq = (SELECT max(run_seq) FROM run_events)"
+        ),
+    ],
+    "what the run was asked for": [
+        "UPDATE runs SET approval_pending = 0, wants_worker = 1, requested_by = 'another', status = 'APPROVED'"
+    ],
+}
+
+
+@pytest.mark.parametrize("forged", FORGED_APPROVALS)
+def test_an_approval_that_was_written_into_the_database_starts_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forged: str
+) -> None:
+    shop = interpreted_shop(tmp_path, monkeypatch)
+    environment(shop.root, approval={"required": True})
+    run_id = shop.submit("close")
+    with closing(sqlite3.connect(shop.root / ".clew" / "state.db")) as database:
+        for statement in FORGED_APPROVALS[forged]:
+            assert database.execute(statement).rowcount == 1
+        database.commit()
+    view = shop.drive(run_id)
+    assert view.snapshot.status == "FAILED"
+    assert view.snapshot.error is not None
+    assert view.snapshot.error.code == "ForgedHistory"
+    assert not (shop.root / "out").exists()

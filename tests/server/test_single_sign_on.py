@@ -152,11 +152,26 @@ def test_signing_out_ends_the_session_and_is_on_record(site: Served, provider: O
     client = site.client()
     sign_in(client, provider, "s-ada")
     cookie = client.cookies[COOKIE]
-    assert client.post("/logout", data={"csrf_token": csrf_of(cookie)}).headers["location"] == "/login"
+    left = client.post("/logout", data={"csrf_token": csrf_of(cookie)}).headers["location"]
+    assert left == "/login?left=1"
+    page = client.get(left, headers=BROWSER).text
+    assert "You have signed out here" in page
+    assert "You have signed out here" not in client.get("/login", headers=BROWSER).text
+    assert 'href="/logout/oidc"' in page
     client.cookies.set(COOKIE, cookie)
     assert client.get("/api/v1/me").status_code == 401
     records = site.client("admin").get("/api/v1/audit", params={"subject": "sign-in", "actor": "ada"}).json()["records"]
     assert [each["detail"] for each in records] == ["signed out", f"signed in at {provider.issuer} as s-ada"]
+
+
+def test_people_are_led_to_where_they_sign_out_of_the_provider(site: Served, provider: OpenIdProvider) -> None:
+    there = site.client().get("/logout/oidc", headers=BROWSER).headers["location"]
+    where, _, asked = there.partition("?")
+    said = httpx.get(f"{provider.issuer}/.well-known/openid-configuration").json()
+    assert where == said["end_session_endpoint"]
+    assert parse_qs(asked)["post_logout_redirect_uri"] == [f"{ADDRESS}/login"]
+    assert set(parse_qs(asked)) == {"client_id", "post_logout_redirect_uri"}
+    assert f"{ADDRESS}/login" in httpx.get(there).text
 
 
 @pytest.mark.parametrize("wanted", ["//evil.example", "https://evil.example/", "/\\evil.example", "/" + "x" * 4000])

@@ -103,7 +103,7 @@ def test_reads_that_the_driver_records_are_links_of_the_ledger(tmp_path: Path, s
     problems, entries = chain_problems(reader.entries(), KEY)
     assert problems == []
     told = {str(each.content["key"]): each.content["digest"] for each in entries if each.kind == EntryKind.ROWS_READ}
-    assert told == reader.row_digests()["access_log"]
+    assert told == reader.row_digests("access_log")
     assert len(told) == 4
     file.close()
     database.close()

@@ -5,7 +5,6 @@ They are kept in a file outside the state store, from which they are sent to eve
 A ledger that was shortened, or replaced by an older copy, holds in itself. It does not hold against its checkpoints.
 """
 
-import json
 import logging
 import threading
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from clew.api.checkpoint_delivery import expect, send_waiting
-from clew.deferred import dataclass
+from clew.api.kept_checkpoints import Checkpoint, checkpoint_file
 from clew.diagnostics import ClewError
 from clew.events.chain import SealKey
 from clew.events.codec import canonical_json, iso
@@ -28,29 +27,6 @@ from clew.storage.whole_lines import append_line
 from clew.store.ledger import SqlLedgerReader
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """An entry of the ledger as it was."""
-
-    tenant: str
-    environment: str
-    seq: int
-    hash: str
-    at: str
-    seal: str = ""
-    occasion: str = ""
-    """The run that ended, or the environment; told to event buses. It is not sealed."""
-
-    def sealed(self, key: SealKey) -> str:
-        """The seal that it must have."""
-        return key.seal(canonical_json(["checkpoint", self.tenant, self.environment, self.seq, self.hash, self.at]))
-
-
-def checkpoint_file(environment: RunEnvironment) -> Path:
-    """The file with the checkpoints of an environment."""
-    return environment.root / environment.settings.evidence.checkpoints / f"{environment.name}.jsonl"
 
 
 def keep_checkpoint(environment: RunEnvironment, ledger: SqlLedgerReader, event: StoredEvent) -> None:
@@ -104,17 +80,6 @@ def _write(path: Path, checkpoint: Checkpoint) -> None:
     """One line, which only the owner may read."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     append_line(path, canonical_json(_document(checkpoint)).encode(), mode=0o600)
-
-
-def kept_checkpoints(path: Path) -> Iterator[Checkpoint | str]:
-    """The checkpoints of a file in order, and what is wrong with lines that are none."""
-    if not path.exists():
-        return
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        try:
-            yield Checkpoint(**json.loads(line))
-        except (ValueError, TypeError):
-            yield f"line {number} is not a checkpoint"
 
 
 def checkpoint_problems(found: list[Checkpoint | str], entries: dict[int, LedgerEntry], key: SealKey) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from clew.api.checkpoints import checkpoint_file, kept_checkpoints
+from clew.api.kept_checkpoints import checkpoint_file, kept_checkpoints
 from clew.api.opened_environment import OpenedEnvironment
 from clew.api.questions import one_row
 from clew.api.run_view import resolver_snapshots

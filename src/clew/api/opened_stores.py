@@ -8,7 +8,7 @@ from clew.captures.queue import CaptureStore
 from clew.deferred import dataclass
 from clew.runs.environment import RunEnvironment
 from clew.runs.registry import DatasetRegistry, ProjectRegistry
-from clew.runs.seal_keys import seal_key
+from clew.runs.seal_keys import known_seal_key, seal_key
 from clew.runs.secrets import SecretsResolver
 from clew.runs.stores import RunStores
 from clew.store.access import SqlAccessLog, SqlBrowserSessions, SqlTokens
@@ -53,7 +53,7 @@ def open_stores(environment: RunEnvironment, secrets: SecretsResolver) -> Opened
     except BaseException:
         database.close()
         raise
-    ledger = Ledger(database, options.owner, options.key)
+    ledger = Ledger(database, options.owner, options.key, partial(known_seal_key, environment))
     return OpenedStores(
         database=database,
         runs=run_stores(database, options),

@@ -35,6 +35,8 @@ class _Provider:
     authorization_endpoint: str
     token_endpoint: str
     userinfo_endpoint: str | None
+    end_session_endpoint: str | None
+    """Where people sign out of the provider itself; not all have it."""
     takes_basic: bool
     """Whether it takes the secret of a client in a header; else in the form."""
     keys_uri: str
@@ -78,6 +80,19 @@ class SingleSignOn:
         )
         return person_of(self._completed(provider, settings, claims, answer.get("access_token")), settings)
 
+    def end_address(self, back: str) -> str | None:
+        """The address at which people sign out of the provider, which then offers to lead back; None if it has none.
+
+        No ID token is sent along, since none is kept: the provider asks people whether they want to sign out.
+        """
+        settings = self._required()
+        endpoint = self._provider(settings).end_session_endpoint
+        if endpoint is None:
+            return None
+        mark = "&" if "?" in endpoint else "?"
+        asked = urlencode({"client_id": settings.client_id, "post_logout_redirect_uri": back})
+        return f"{endpoint}{mark}{asked}"
+
     def _required(self) -> OpenIdSettings:
         settings = self.settings
         if settings is None:
@@ -108,6 +123,9 @@ class SingleSignOn:
             authorization_endpoint=_endpoint(issuer, said, "authorization_endpoint"),
             token_endpoint=_endpoint(issuer, said, "token_endpoint"),
             userinfo_endpoint=_endpoint(issuer, said, "userinfo_endpoint") if "userinfo_endpoint" in said else None,
+            end_session_endpoint=(
+                _endpoint(issuer, said, "end_session_endpoint") if "end_session_endpoint" in said else None
+            ),
             takes_basic=not isinstance(methods, list)
             or "client_secret_basic" in methods
             or "client_secret_post" not in methods,

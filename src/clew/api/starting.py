@@ -16,6 +16,7 @@ from clew.api.little_work import has_little_to_read
 from clew.api.opened_environment import OpenedEnvironment, Principal
 from clew.api.projects import plan_of_current_definitions, plan_to_run
 from clew.api.run_parameters import parameters_of_request, plan_for_run
+from clew.api.sealed_starts import SealedExecutors
 from clew.api.signalling import send_signal
 from clew.api.state import State, queue_of
 from clew.api.trace_ids import ProcessTraceIds
@@ -274,7 +275,9 @@ class RunStarter:
         limits = self.environment.store_limits()
         driver = RunDriver(
             stores,
-            EnlistingExecutors(executors, self.state.captures, self.environment),
+            SealedExecutors(
+                EnlistingExecutors(executors, self.state.captures, self.environment), self.state, self.environment
+            ),
             queue_of(self.state, self.environment),
             self.state.secrets,
             settings=DriverSettings(limits=limits, retry=self.environment.retry_policy()),

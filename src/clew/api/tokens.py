@@ -1,5 +1,6 @@
 """Creates, lists and revokes the tokens of an environment, and manages the browser sessions that use them."""
 
+import logging
 import secrets
 from datetime import datetime, timedelta
 
@@ -11,9 +12,12 @@ from clew.auth.roles import AccessRole, Permission
 from clew.auth.tokens import SHOWN_DIGITS, ApiToken, BrowserSession, MintedToken, digest, is_token, mint, verified
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.server import NO_SUCH_SESSION, NO_SUCH_TOKEN
+from clew.diagnostics.codes.trace import FORGED_RECORD
 from clew.runs.clock import utc_now
 from clew.runs.environment import RunEnvironment
 from clew.runs.signals import actor_name
+
+_log = logging.getLogger(__name__)
 
 
 def create_token(
@@ -31,6 +35,13 @@ def create_token(
     )
     state.tokens.add(minted.token)
     return minted
+
+
+def _require_forged(error: UserError) -> None:
+    """Log that a token or session is not what the ledger vouches for: it opens nothing. Other errors are raised."""
+    if error.diagnostic.code != FORGED_RECORD.name:
+        raise error
+    _log.error("%s; it opens no session, and `clew verify --all` tells more", error.diagnostic.message)
 
 
 class Tokens:
@@ -56,9 +67,13 @@ class Tokens:
             return at.state.tokens.token(token_id)
 
     def verified(self, text: str, now: datetime) -> ApiToken | None:
-        """The token with this text, if it exists and is valid."""
+        """The token with this text, if it exists, is valid, and is what the ledger vouches for."""
         with self._access.opened() as at:
-            return verified(text, at.state.tokens, now)
+            try:
+                return verified(text, at.state.tokens, now)
+            except UserError as error:
+                _require_forged(error)
+                return None
 
     def is_token(self, text: str) -> bool:
         """Whether a text has the form of a token, valid or not."""
@@ -121,15 +136,18 @@ class Tokens:
         record_access(self._access, Subject.SIGN_IN, address, why, by=Principal(name=name, role=AccessRole.VIEWER))
 
     def session(self, secret: str, now: datetime) -> BrowserSession | None:
-        """The session with this secret; None if it has ended or its token is no longer valid."""
+        """The session with this secret; None if it has ended, its token is no longer valid, or either was edited."""
         with self._access.opened() as at:
-            session = at.state.browser_sessions.session(digest(secret))
-            if session is None or session.expires_at <= now:
-                return None
-            if session.token_id is not None:
-                token = at.state.tokens.token(session.token_id)
-                if token is None or not token.is_valid(now):
+            try:
+                session = at.state.browser_sessions.session(digest(secret))
+                if session is None or session.expires_at <= now:
                     return None
+                token = None if session.token_id is None else at.state.tokens.token(session.token_id)
+            except UserError as error:
+                _require_forged(error)
+                return None
+            if session.token_id is not None and (token is None or not token.is_valid(now)):
+                return None
             return session
 
     def end_session(self, secret: str) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from clew.api.checkpoint_delivery import keep_sending
-from clew.api.checkpoints import checkpoint_file, keep_checkpoints
+from clew.api.checkpoints import keep_checkpoints
+from clew.api.kept_checkpoints import checkpoint_file
 from clew.api.opened_environment import OpenedEnvironment
 from clew.captures.queue import CaptureRecord
 from clew.deferred import dataclass

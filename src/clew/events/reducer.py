@@ -64,6 +64,12 @@ def head_after(head: Head, events: Iterable[NewEvent]) -> Head:
     return head
 
 
+def waits_for_approval(events: Iterable[StoredEvent]) -> bool:
+    """Whether a run with these events waits for an approval."""
+    changes = [meaning.approval_pending for meaning in map(meaning_of, events) if meaning.approval_pending is not None]
+    return bool(changes) and changes[-1]
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Events that are missing: from the one that was expected to the one before the first that is there."""

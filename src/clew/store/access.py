@@ -42,16 +42,17 @@ class SqlTokens:
             self._ledger.add_rows(connection, EntryKind.TOKEN_ADDED, TOKENS, api_tokens.c.token_id == token.token_id)
 
     def token(self, token_id: str) -> ApiToken | None:
-        """A token by its id."""
+        """A token by its id. UserError ForgedRecord if it is not what the ledger vouches for."""
         with self._database.read() as connection:
-            row = connection.execute(self._select().where(api_tokens.c.token_id == token_id)).one_or_none()
-        return _token(row) if row is not None else None
+            found = connection.execute(self._select().where(api_tokens.c.token_id == token_id)).mappings()
+            rows = self._ledger.require_vouched(connection, TOKENS, found)
+        return _token(rows[0]) if rows else None
 
     def tokens(self) -> tuple[ApiToken, ...]:
         """All tokens, the newest first."""
         statement = self._select().order_by(api_tokens.c.created_at.desc(), api_tokens.c.token_id)
         with self._database.read() as connection:
-            return tuple(map(_token, connection.execute(statement)))
+            return tuple(map(_token, connection.execute(statement).mappings()))
 
     def revoke(self, token_id: str, now: datetime) -> ApiToken | None:
         """Revoke a token."""
@@ -62,9 +63,10 @@ class SqlTokens:
             .values(revoked_at=now)
         )
         with self._database.write() as connection:
-            connection.execute(statement)
-            self._ledger.add_rows(connection, EntryKind.TOKEN_REVOKED, TOKENS, api_tokens.c.token_id == token_id)
-            row = connection.execute(self._select().where(api_tokens.c.token_id == token_id)).one_or_none()
+            this = api_tokens.c.token_id == token_id
+            with self._ledger.changing(connection, EntryKind.TOKEN_REVOKED, TOKENS, this):
+                connection.execute(statement)
+            row = connection.execute(self._select().where(this)).mappings().one_or_none()
         return _token(row) if row is not None else None
 
     def _select(self) -> sa.Select[Any]:
@@ -99,11 +101,12 @@ class SqlBrowserSessions:
             self._ledger.add_rows(connection, EntryKind.SESSION_STARTED, SESSIONS, self._is(session.session_digest))
 
     def session(self, session_digest: str) -> BrowserSession | None:
-        """A session by the digest of its cookie."""
+        """A session by the digest of its cookie. UserError ForgedRecord if the ledger does not vouch for it."""
         statement = sa.select(browser_sessions).where(self._is(session_digest))
         with self._database.read() as connection:
-            row = connection.execute(statement).one_or_none()
-        return _session(row) if row is not None else None
+            found = connection.execute(statement).mappings()
+            rows = self._ledger.require_vouched(connection, SESSIONS, found)
+        return _session(rows[0]) if rows else None
 
     def sessions(self) -> tuple[BrowserSession, ...]:
         """All sessions that have not been ended, the newest first."""
@@ -111,7 +114,7 @@ class SqlBrowserSessions:
         mine = sa.select(browser_sessions).where(columns.environment_id == self._environment)
         with self._database.read() as connection:
             found = connection.execute(mine.order_by(columns.created_at.desc(), columns.session_digest))
-            return tuple(map(_session, found))
+            return tuple(map(_session, found.mappings()))
 
     def end(self, session_digest: str) -> None:
         """Delete a session."""
@@ -163,31 +166,31 @@ class SqlAccessLog:
             return tuple(map(_record, connection.execute(statement)))
 
 
-def _token(row: sa.Row[Any]) -> ApiToken:
+def _token(row: sa.RowMapping) -> ApiToken:
     return ApiToken(
-        token_id=row.token_id,
-        name=row.name,
-        role=AccessRole(row.role),
-        tenant_id=row.tenant_id,
-        environment_id=row.environment_id,
-        secret_digest=row.secret_digest,
-        created_at=row.created_at,
-        created_by=row.created_by,
-        expires_at=row.expires_at,
-        revoked_at=row.revoked_at,
+        token_id=row["token_id"],
+        name=row["name"],
+        role=AccessRole(row["role"]),
+        tenant_id=row["tenant_id"],
+        environment_id=row["environment_id"],
+        secret_digest=row["secret_digest"],
+        created_at=row["created_at"],
+        created_by=row["created_by"],
+        expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
     )
 
 
-def _session(row: sa.Row[Any]) -> BrowserSession:
+def _session(row: sa.RowMapping) -> BrowserSession:
     return BrowserSession(
-        session_digest=row.session_digest,
-        name=row.name,
-        role=AccessRole(row.role),
-        tenant_id=row.tenant_id,
-        environment_id=row.environment_id,
-        token_id=row.token_id,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
+        session_digest=row["session_digest"],
+        name=row["name"],
+        role=AccessRole(row["role"]),
+        tenant_id=row["tenant_id"],
+        environment_id=row["environment_id"],
+        token_id=row["token_id"],
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
     )
 
 

@@ -43,9 +43,13 @@ class SqlCaptureStore(SqlCapturesOfRuns):
             return tuple(self._taken_in(connection, new) for new in wanted)
 
     def find(self, capture_id: str) -> CaptureRecord | None:
-        """A record by its full id."""
+        """A record by its full id. UserError ForgedRecord if it is not what the ledger vouches for."""
+        mine = (captures.c.environment_id == self._environment) & (captures.c.capture_id == capture_id)
         with self._database.read() as connection:
             row = connection.execute(self._all().where(captures.c.capture_id == capture_id)).one_or_none()
+            if row is not None and self._ledger is not None:
+                stored = connection.execute(sa.select(captures).where(mine)).mappings()
+                self._ledger.require_vouched(connection, CAPTURES, stored)
         return None if row is None else _record(row)
 
     def listed(
@@ -371,7 +375,11 @@ class SqlCaptureStore(SqlCapturesOfRuns):
     ) -> bool:
         condition = (captures.c.environment_id == self._environment) & (captures.c.capture_id == capture_id)
         statement = sa.update(captures).where(condition if only_if is None else condition & only_if)
+        ledger = self._ledger
+        vouched = ledger is None or ledger.vouches_for(connection, CAPTURES, captures.c.capture_id == capture_id)
         is_set = connection.execute(statement.values(values)).rowcount > 0
+        if not vouched:  # what was edited before is not made good by the change
+            return is_set
         if is_set and "completed_at" in values:
             self._vouch(connection, EntryKind.CAPTURE_ENDED, capture_id)
         elif is_set:

@@ -6,14 +6,18 @@ row as it is from then on, so that rows that were edited, added or removed behin
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import sqlalchemy as sa
 
 from clew.deferred import dataclass
+from clew.diagnostics import UserError
+from clew.diagnostics.codes.runs import OTHER_SEAL_KEY
+from clew.diagnostics.codes.trace import FORGED_RECORD
 from clew.events.chain import KeySource, SealKey, event_content
 from clew.events.codec import canonical_json
-from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote
+from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote, problem_with
 from clew.store.database import Database, PlainSteps
 from clew.store.ledger_chain import SealedRows, add_notes, digest_of, last_entry
 from clew.store.owner import Owner
@@ -72,6 +76,15 @@ CAPTURES = SealedTable.of(
     while_open=("capture_id", "run_id", "slot", "kind", "request_id", "breakpoint", "seq", "request", "created_at"),
 )
 SEALED = {each.table.name: each for each in (TOKENS, SESSIONS, DATASETS, PROJECTS, READS, CAPTURES)}
+RECORD_NAMES = {
+    "api_tokens": "token",
+    "browser_sessions": "browser session",
+    "dataset_versions": "dataset version",
+    "project_versions": "project version",
+    "access_log": "record of the access log",
+    "captures": "capture",
+}
+"""What people call a row of a table."""
 
 
 def request_digest(row: sa.RowMapping) -> str:
@@ -82,10 +95,18 @@ def request_digest(row: sa.RowMapping) -> str:
 class Ledger:
     """Adds entries to the ledger of one environment. Without a key it does nothing."""
 
-    def __init__(self, database: Database, owner: Owner, key: KeySource | None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        owner: Owner,
+        key: KeySource | None,
+        known_key: Callable[[], SealKey | None] | None = None,
+    ) -> None:
+        """`known_key` gives the key to those who only read, or None where this machine does not have it."""
         self._database = database
         self._owner = owner
         self._key = key
+        self._known_key = known_key or key
 
     def add(self, connection: sa.Connection, *notes: LedgerNote) -> LedgerEntry | None:
         """Add entries in the transaction of what they are about. Gives the last one."""
@@ -109,15 +130,75 @@ class Ledger:
         found = connection.execute(sa.select(sealed.table).where(mine, *where)).mappings().all()
         self.add(connection, *(sealed.sealed.note(kind, row) for row in found))
 
+    @contextmanager
+    def changing(
+        self, connection: sa.Connection, kind: EntryKind, sealed: SealedTable, *where: sa.ColumnElement[bool]
+    ) -> Iterator[None]:
+        """Vouch for rows as they are at the end, if they were what the ledger vouches for at the beginning.
+
+        Otherwise a change would make good what someone has edited before it. `where` names the rows by their keys.
+        """
+        before = self._rows(connection, sealed, *where) if self._key is not None else []
+        forged = {sealed.sealed.key_of(row) for row in self._forged(connection, sealed, before)}
+        yield
+        if self._key is not None:
+            after = self._rows(connection, sealed, *where)
+            notes = [sealed.sealed.note(kind, row) for row in after if sealed.sealed.key_of(row) not in forged]
+            self.add(connection, *notes)
+
     def remove_rows(
         self, connection: sa.Connection, kind: EntryKind, sealed: SealedTable, *where: sa.ColumnElement[bool]
     ) -> None:
-        """Delete rows, and record that they are meant to be gone."""
-        mine = sealed.table.c.environment_id == self._owner.environment_id
+        """Delete rows, and record that those that the ledger vouches for are meant to be gone."""
         if self._key is not None:
-            found = connection.execute(sa.select(sealed.table).where(mine, *where)).mappings().all()
-            self.add(connection, *(sealed.sealed.note(kind, row, is_gone=True) for row in found))
+            found = self._rows(connection, sealed, *where)
+            forged = {sealed.sealed.key_of(row) for row in self._forged(connection, sealed, found)}
+            gone = [row for row in found if sealed.sealed.key_of(row) not in forged]
+            self.add(connection, *(sealed.sealed.note(kind, row, is_gone=True) for row in gone))
+        mine = sealed.table.c.environment_id == self._owner.environment_id
         connection.execute(sa.delete(sealed.table).where(mine, *where))
+
+    def require_vouched(
+        self, connection: sa.Connection, sealed: SealedTable, rows: Iterable[sa.RowMapping]
+    ) -> Sequence[sa.RowMapping]:
+        """The rows, for those who rely on them. UserError ForgedRecord if the ledger does not vouch for one."""
+        found = list(rows)
+        for row in self._forged(connection, sealed, found):
+            name = " ".join(str(row[each]) for each in sealed.sealed.key)
+            raise UserError(FORGED_RECORD.anywhere(kind=RECORD_NAMES[sealed.table.name], name=name))
+        return found
+
+    def vouches_for(self, connection: sa.Connection, sealed: SealedTable, *where: sa.ColumnElement[bool]) -> bool:
+        """Whether rows are what the ledger vouches for."""
+        return not any(self._forged(connection, sealed, self._rows(connection, sealed, *where)))
+
+    def _rows(
+        self, connection: sa.Connection, sealed: SealedTable, *where: sa.ColumnElement[bool]
+    ) -> Sequence[sa.RowMapping]:
+        mine = sealed.table.c.environment_id == self._owner.environment_id
+        return connection.execute(sa.select(sealed.table).where(mine, *where)).mappings().all()
+
+    def _forged(
+        self, connection: sa.Connection, sealed: SealedTable, rows: Sequence[sa.RowMapping]
+    ) -> Iterator[sa.RowMapping]:
+        """Rows that are not what the ledger vouches for. Before it has begun, it vouches for all."""
+        if self._known_key is None or not rows:
+            return
+        mine = self._owner.rows_of(ledger)
+        if connection.execute(sa.select(ledger.c.seq).where(mine).limit(1)).first() is None:
+            return
+        key, known = self._known_key(), dict[str, dict[str, object]]()
+        for row in rows:
+            subject = sealed.sealed.subject_of(row)
+            if subject not in known:
+                known[subject] = _vouched(connection, sealed, key, mine, ledger.c.subject_id == subject)
+            if known[subject].get(sealed.sealed.key_of(row)) == sealed.sealed.digest(row):
+                continue
+            # Rows of registries do not say of which tenant they are: it may be another one of the same environment.
+            everyone = ledger.c.environment_id == self._owner.environment_id
+            others = _vouched(connection, sealed, key, everyone, ledger.c.subject_id == subject)
+            if others.get(sealed.sealed.key_of(row)) != sealed.sealed.digest(row):
+                yield row
 
     def _last(self, connection: sa.Connection, key: SealKey) -> LedgerEntry:
         """The last entry, while no other transaction can add one. The first transaction begins the ledger."""
@@ -183,13 +264,18 @@ class SqlLedgerReader:
             row = connection.execute(statement).mappings().one_or_none()
         return entry_of(row) if row is not None else None
 
-    def row_digests(self) -> dict[str, dict[str, str]]:
-        """The digest of every row that the ledger vouches for, by table and name."""
+    def row_digests(self, table: str) -> dict[str, str]:
+        """The digest of every row of a table that the ledger vouches for, by name."""
+        each = SEALED[table]
         with self._database.read() as connection:
-            return {
-                name: {each.sealed.key_of(row): each.sealed.digest(row) for row in each.rows(connection, self._owner)}
-                for name, each in SEALED.items()
-            }
+            return {each.sealed.key_of(row): each.sealed.digest(row) for row in each.rows(connection, self._owner)}
+
+    def dataset_names(self) -> Sequence[str]:
+        """The datasets that have versions, whatever their rows say."""
+        mine = dataset_versions.c.environment_id == self._owner.environment_id
+        names = sa.select(dataset_versions.c.dataset).where(mine).distinct().order_by(dataset_versions.c.dataset)
+        with self._database.read() as connection:
+            return connection.scalars(names).all()
 
     def request_digest(self, run_id: str) -> str | None:
         """The digest of what a run was asked for."""
@@ -202,11 +288,30 @@ class SqlLedgerReader:
         with self._database.read() as connection:
             return _events_digest(connection, run_id, last_seq)
 
-    def deleted_runs(self) -> dict[str, int]:
-        """The runs that were deleted, with the number of their last event."""
+    def deleted_runs(self) -> dict[str, dict[str, object]]:
+        """The runs that were deleted: the number of their last event, by whom and why, as entries name these."""
+        columns = run_deletions.c
         with self._database.read() as connection:
-            found = connection.execute(sa.select(run_deletions.c.run_id, run_deletions.c.last_seq))
-            return {row.run_id: row.last_seq for row in found}
+            found = connection.execute(sa.select(columns.run_id, columns.last_seq, columns.deleted_by, columns.reason))
+            return {row.run_id: {"last_seq": row.last_seq, "by": row.deleted_by, "reason": row.reason} for row in found}
+
+
+def _vouched(
+    connection: sa.Connection, sealed: SealedTable, key: SealKey | None, *where: sa.ColumnElement[bool]
+) -> dict[str, object]:
+    """The digests of rows of a table that entries vouch for, by the names of the rows.
+
+    UserError OtherSealKey where another key than this one has sealed them; without a key, seals are not looked at.
+    """
+    found = dict[str, object]()
+    for row in connection.execute(sa.select(ledger).where(*where).order_by(ledger.c.seq)).mappings():
+        entry = entry_of(row)
+        if entry.content.get("table") == sealed.table.name:
+            if key is not None and entry.key_id != key.id:
+                raise UserError(OTHER_SEAL_KEY.anywhere(environment=entry.environment_id))
+            is_sealed = key is None or problem_with(entry, key) is None
+            found[str(entry.content.get("key"))] = entry.content.get("digest") if is_sealed else None
+    return found
 
 
 def _events_digest(connection: sa.Connection, run_id: str, last_seq: int) -> str:

@@ -88,6 +88,10 @@ class SealedRows:
         """The name of a row in entries."""
         return canonical_json([encode(row[name]) for name in self.key])
 
+    def subject_of(self, row: SqlRow) -> str:
+        """What entries about a row are about."""
+        return str(row[self.key[0]])[:255]
+
     def digest(self, row: SqlRow) -> str:
         """The digest of a row, with moments and documents as values."""
         if self.while_open and row["completed_at"] is None:
@@ -97,7 +101,7 @@ class SealedRows:
     def note(self, kind: EntryKind, row: SqlRow, *, is_gone: bool = False) -> LedgerNote:
         """What the ledger says about a row from now on."""
         content = {"table": self.name, "key": self.key_of(row), "digest": None if is_gone else self.digest(row)}
-        return LedgerNote(kind, str(row[self.key[0]])[:255], content)
+        return LedgerNote(kind, self.subject_of(row), content)
 
 
 def digest_of(row: Mapping[str, Any]) -> str:

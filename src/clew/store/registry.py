@@ -45,11 +45,12 @@ class SqlDatasetRegistry:
                 return made
             files = _files_after(known[0].files if known else (), registration)
             tables = _tables_after(known[0].tables if known else (), registration)
+            version = known[0].version + 1 if known else 1
             connection.execute(
                 sa.insert(dataset_versions).values(
                     environment_id=self._environment,
                     dataset=registration.dataset,
-                    version=known[0].version + 1 if known else 1,
+                    version=version,
                     table_name=registration.table,
                     columns=[list(column) for column in registration.columns],
                     files=[*(asdict(file) for file in files), *({_TABLE: _table_to_json(table)} for table in tables)],
@@ -58,10 +59,10 @@ class SqlDatasetRegistry:
                     created_at=self._database.now(),
                 )
             )
-            made = self._versions(connection, registration.dataset)[0]
-            this = (dataset_versions.c.dataset == made.dataset) & (dataset_versions.c.version == made.version)
+            columns = dataset_versions.c
+            this = (columns.dataset == registration.dataset) & (columns.version == version)
             self._ledger.add_rows(connection, EntryKind.DATASET_REGISTERED, DATASETS, this)
-            return made
+            return self._versions(connection, registration.dataset)[0]
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:
         """All versions of a dataset, newest first; none if it was never registered."""
@@ -105,7 +106,7 @@ class SqlDatasetRegistry:
                 created_at=row["created_at"],
                 tables=tuple(_table(each[_TABLE]) for each in row["files"] if _TABLE in each),
             )
-            for row in connection.execute(statement).mappings()
+            for row in self._ledger.require_vouched(connection, DATASETS, connection.execute(statement).mappings())
         ]
 
 
@@ -167,11 +168,12 @@ class SqlProjectRegistry:
             if known and known[0].status == "active" and known[0].digest == digest:
                 return known[0]
             self._end_active(connection, project, actor)
+            version = known[0].version + 1 if known else 1
             connection.execute(
                 sa.insert(table).values(
                     environment_id=self._environment,
                     project=project,
-                    version=known[0].version + 1 if known else 1,
+                    version=version,
                     status="active",
                     digest=digest,
                     plan=plan,
@@ -180,10 +182,9 @@ class SqlProjectRegistry:
                     activated_by=actor,
                 )
             )
-            made = self._versions(connection, project)[0]
-            this = (table.c.project == project) & (table.c.version == made.version)
+            this = (table.c.project == project) & (table.c.version == version)
             self._ledger.add_rows(connection, EntryKind.PROJECT_ACTIVATED, PROJECTS, this)
-            return made
+            return self._versions(connection, project)[0]
 
     def deactivate(self, project: str, actor: str) -> ProjectVersion:
         """Make the active version inactive. UserError ProjectNotActive if there is none."""
@@ -198,13 +199,13 @@ class SqlProjectRegistry:
         table = project_versions
         mine = (table.c.environment_id == self._environment) & (table.c.project == project)
         active = connection.scalars(sa.select(table.c.version).where(mine, table.c.status == "active")).all()
-        connection.execute(
-            sa.update(table)
-            .where(mine, table.c.status == "active")
-            .values(status="inactive", deactivated_at=self._database.now(), deactivated_by=actor)
-        )
         these = (table.c.project == project) & table.c.version.in_(active)
-        self._ledger.add_rows(connection, EntryKind.PROJECT_DEACTIVATED, PROJECTS, these)
+        with self._ledger.changing(connection, EntryKind.PROJECT_DEACTIVATED, PROJECTS, these):
+            connection.execute(
+                sa.update(table)
+                .where(mine, table.c.status == "active")
+                .values(status="inactive", deactivated_at=self._database.now(), deactivated_by=actor)
+            )
 
     def project_versions(self, project: str) -> Sequence[ProjectVersion]:
         """All versions of a project, newest first."""
@@ -224,16 +225,16 @@ class SqlProjectRegistry:
         )
         return [
             ProjectVersion(
-                project=row.project,
-                version=row.version,
-                status=row.status,
-                digest=row.digest,
-                plan=row.plan,
-                definition=row.definition,
-                activated_at=row.activated_at,
-                activated_by=row.activated_by,
-                deactivated_at=row.deactivated_at,
-                deactivated_by=row.deactivated_by,
+                project=row["project"],
+                version=row["version"],
+                status=row["status"],
+                digest=row["digest"],
+                plan=row["plan"],
+                definition=row["definition"],
+                activated_at=row["activated_at"],
+                activated_by=row["activated_by"],
+                deactivated_at=row["deactivated_at"],
+                deactivated_by=row["deactivated_by"],
             )
-            for row in connection.execute(statement)
+            for row in self._ledger.require_vouched(connection, PROJECTS, connection.execute(statement).mappings())
         ]

@@ -18,6 +18,7 @@ REQUEST_FIELDS = (
 
 _MINE = "tenant_id = :tenant AND environment_id = :environment"
 _ENTRIES = f"SELECT {', '.join(ENTRY_FIELDS)} FROM ledger WHERE {_MINE}"  # noqa: S608 - our own names
+_COUNTED = f"SELECT COUNT(*) AS entries, COALESCE(MAX(seq), 0) AS last FROM ledger WHERE {_MINE}"  # noqa: S608
 _REQUEST = f"SELECT {', '.join(REQUEST_FIELDS)} FROM runs WHERE run_id = :run"  # noqa: S608 - our own names
 
 
@@ -31,6 +32,21 @@ class SqlSealedRuns:
     def has_begun(self) -> bool:
         """Whether there is a ledger."""
         return bool(self._source.rows(f"{_ENTRIES} LIMIT 1", self._mine))
+
+    def ledger_problem(self, seq: int | None, own_hash: str) -> str | None:
+        """Whether entries are missing from the ledger, in the middle or, by its last checkpoint, at the end.
+
+        What entries say by themselves is checked where they are used.
+        """
+        [counted] = self._source.rows(_COUNTED, self._mine)
+        if counted["entries"] != counted["last"]:
+            return "entries of the ledger are missing"
+        if seq is None:
+            return None
+        found = self._source.rows(f"{_ENTRIES} AND seq = :seq", {**self._mine, "seq": seq})
+        if not found:
+            return "the ledger was shortened"
+        return None if found[0]["hash"] == own_hash else f"entry {seq} of the ledger is not the one that was there"
 
     def problem(self, record: RunRecord, events: tuple[RawEvent, ...], key: SealKey) -> str | None:
         """What was changed about a run: its request, or its events; None if nothing was."""

@@ -61,6 +61,13 @@ FORGED_HISTORY = Code(
     "Clew answers nothing from such a run, so that it never shows a value that someone has planted.",
     "`clew verify RUN` lists everything that differs; restore the state store from a backup, or run again",
 )
+FORGED_RECORD = Code(
+    "ForgedRecord",
+    "{kind} {name} is not what was recorded",
+    "A row of the state store is not what the ledger vouches for: it was edited, or not written by Clew. Nothing rests "
+    "on such a row: no run reads or builds on it, no one signs in with it, and no capture is shown.",
+    "`clew verify --all` lists everything that differs; restore the state store from a backup",
+)
 INCOMPLETE_TRACE = Code(
     "IncompleteTrace",
     "{problem}",
@@ -110,6 +117,7 @@ TRACE_CODES = (
     TABLE_VERSION_GONE,
     DAMAGED_TRACE,
     FORGED_HISTORY,
+    FORGED_RECORD,
     INCOMPLETE_TRACE,
     TRACE_INTEGRITY_ERROR,
     NEWER_TRACE_LAYOUT,

@@ -246,6 +246,13 @@ class Doorman:
         where = f" at {person.issuer} as {person.subject}"
         return self._begin(person.name, person.role, self.workspace.tenant, None, where)
 
+    def end_at_provider(self, back: str) -> str | None:
+        """The address at which people sign out of the provider of the environment; None if it has none.
+
+        UserError NoSuchAddress where people sign in with tokens only.
+        """
+        return self.workspace.single_sign_on.end_address(f"{self.settings.address}{back}")
+
     def _person(self, attempt: OpenIdAttempt, sent: ProviderAnswer) -> SignedInPerson:
         oidc = self.workspace.oidc
         if sent.error or not sent.code or oidc is None:

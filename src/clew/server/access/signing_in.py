@@ -23,6 +23,9 @@ from clew.server.settings import ServerSettings
 router = APIRouter(include_in_schema=False)
 
 LOGIN, LINK, LOGOUT, PROVIDER = "/login", "/login/link", "/logout", "/login/oidc"
+PROVIDER_END = "/logout/oidc"
+LEFT = "left"
+"""In the address of the sign-in page: someone has just signed out."""
 _ATTEMPT_S = 600
 """How long people may take at the provider."""
 _LONGEST_NEXT = 2000
@@ -109,9 +112,19 @@ async def sign_out(request: Request, caller: Annotated[Caller, Depends(caller_of
     cookie = request.cookies.get(settings.cookie)
     if cookie:
         doorman_of(request).sign_out(cookie)
-    answer = RedirectResponse(LOGIN, 303)
+    has_provider = doorman_of(request).workspace.oidc is not None
+    answer = RedirectResponse(f"{LOGIN}?{LEFT}=1" if has_provider else LOGIN, 303)
     answer.delete_cookie(settings.cookie, path="/", secure=settings.is_secure, httponly=True, samesite="lax")
     return answer
+
+
+@router.get(PROVIDER_END)
+def sign_out_at_provider(request: Request) -> RedirectResponse:
+    """Send the browser to where people sign out of the provider, or to the sign-in page if it has no such place.
+
+    A link leads here, and no form does: pages may not send forms, nor what answers them, to other sites.
+    """
+    return RedirectResponse(doorman_of(request).end_at_provider(LOGIN) or LOGIN, 303)
 
 
 def local_path(wanted: str) -> str:

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from clew.diagnostics import ClewError
 from clew.diagnostics.codes.server import NOT_SIGNED_IN
 from clew.server.access.doorman import CALLBACK
-from clew.server.access.signing_in import LINK, LOGIN, PROVIDER, local_path
+from clew.server.access.signing_in import LEFT, LINK, LOGIN, PROVIDER, PROVIDER_END, local_path
 from clew.server.access.visit import Visit, caller_or_none, workspace_of
 from clew.server.errors import headers_of, status_of
 from clew.server.pages.error_page import told_error
@@ -41,7 +41,7 @@ def error_page(request: Request, error: ClewError) -> Response:
     """The error, in the frame of the site. Users who are not signed in are sent to the sign-in page."""
     status, headers = status_of(error), headers_of(error)
     path = request.url.path
-    if path in {LOGIN, PROVIDER, CALLBACK}:
+    if path in {LOGIN, PROVIDER, PROVIDER_END, CALLBACK}:
         return HTMLResponse(_login_page(request, "/", error), status, headers)
     if error.code == NOT_SIGNED_IN.name and path != LINK:
         wanted = f"{path}?{request.url.query}" if request.url.query and request.method == "GET" else path
@@ -71,6 +71,7 @@ def _login_page(request: Request, following: str, error: ClewError | None = None
         hint=error.diagnostic.hint if error is not None and request.url.path != LOGIN else None,
         provider=oidc.label if oidc is not None else None,
         provider_address=f"{PROVIDER}?{urlencode({'next': following})}",
+        end_address=PROVIDER_END if oidc is not None and LEFT in request.query_params else None,
     )
 
 
