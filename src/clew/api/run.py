@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from clew.events.snapshot import StepSnapshot
     from clew.events.values import ArtifactRef
     from clew.evidence.archive import EvidencePack
-    from clew.explain.adjustments import Adjustment
+    from clew.explain.applied_adjustments import Adjustment
     from clew.plan import Plan
     from clew.privacy.seen_checks import RunChecks
     from clew.privacy.seen_trace import SeenTrace
@@ -594,7 +594,7 @@ class Run:
     @budgeted
     def adjustments(self) -> "tuple[Adjustment, ...]":
         """The manual corrections in force for its period: what they say, who approved them, which rows they changed."""
-        from clew.explain.adjustments import adjustments_of, adjustments_read
+        from clew.explain.applied_adjustments import adjustments_of, adjustments_read
 
         with self._access.opened() as here:
             seen = self._seen(here)
