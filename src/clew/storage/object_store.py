@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from clew.deferred import dataclass
 from clew.definitions.storage_addresses import AZURE, GCS, HDFS, S3, RemoteAddress
+from clew.storage.layout import is_unfinished, temporary_name
 from clew.storage.root import RemoteSource, StorageKey, StoredFile
 from clew.storage.store_access import NO_SETTINGS, StoreAccess, duckdb_name, file_system, path_of, spark_uri
 from clew.storage.store_errors import explained, explanation
@@ -159,7 +160,8 @@ class ObjectStorage:
             return self._is_same(key, data)
         # Azure shows an object empty before it has its content, and empties it for every writer that begins it again.
         # HDFS shows a file as it grows.
-        written = f"{key}.{secrets.token_hex(8)}" if self.place.scheme in {AZURE, HDFS} else key
+        folder, slash, name = key.rpartition("/")
+        written = f"{folder}{slash}{temporary_name(name)}" if self.place.scheme in {AZURE, HDFS} else key
         with self._explained(key), self._store.open_output_stream(self._path(written), compression=None) as stream:
             stream.write(data)
         return written == key or self._moved(written, key, data)
@@ -253,7 +255,7 @@ class ObjectStorage:
 
     def lines(self, key: StorageKey) -> Sequence[str]:
         """The lines of a log, oldest first by the clocks of those who wrote them."""
-        names = [file.key for file in self.files(key)]
+        names = [file.key for file in self.files(key) if not is_unfinished(file.name)]
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             return [content.decode(errors="replace") for content in threads.map(self.read_bytes, names)]
 
