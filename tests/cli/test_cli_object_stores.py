@@ -106,6 +106,13 @@ def test_check_reports_roots_inside_the_root_of_another_environment(ask: Ask, wo
     assert 'the storage_root of "prod" and the storage_root of "dev" are inside each other' in found.output
     configure(workspace, dev={"storage_root": "s3://ledger/clew"}, prod={"storage_root": "s3a://ledger/clew"})
     assert "inside each other" not in ask("check").output
+    for inside in (f"{workspace}/managed/prod", f"file://{workspace}/managed/prod", "managed/x/../prod"):
+        configure(workspace, dev={"storage_root": "managed"}, prod={"storage_root": inside})
+        found = ask("check")
+        assert found.exit_code == 1, inside
+        assert 'the storage_root of "prod" and the storage_root of "dev" are inside each other' in found.output
+    configure(workspace, dev={"storage_root": "managed"}, prod={"storage_root": f"{workspace}/managed"})
+    assert "inside each other" not in ask("check").output
 
 
 def test_check_reports_a_datasource_with_an_unknown_scheme(ask: Ask, workspace: Path) -> None:

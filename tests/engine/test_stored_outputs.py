@@ -222,3 +222,15 @@ def test_a_file_in_the_place_of_a_folder_is_reported_before_anything_is_computed
     place, _ = staged(tmp_path, "new")
     with pytest.raises(UserError, match="it is a file, and the output is a folder"):
         place.require_room(output_step("csv"), can_be_extended=True)
+
+
+def test_a_folder_with_files_that_no_output_wrote_is_not_replaced(tmp_path: Path) -> None:
+    """Everything below the destination goes, so nothing else may be there."""
+    publish(staged(tmp_path, "old"))
+    place, _ = staged(tmp_path, "new", fence=2)
+    place.require_room(output_step("csv"), can_be_extended=True)
+    (tmp_path / "out" / "notes").mkdir()
+    (tmp_path / "out" / "notes" / "signed.pdf").write_text("precious")
+    with pytest.raises(UserError, match=r"would delete out/notes/signed\.pdf, which no output wrote"):
+        place.require_room(output_step("csv"), can_be_extended=True)
+    place.require_room(output_step("csv", "append"), can_be_extended=True)

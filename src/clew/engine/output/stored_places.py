@@ -18,7 +18,7 @@ from typing import BinaryIO
 from clew.deferred import dataclass
 from clew.engine.output.attempts import OutputAttempt, attempt_of_folder, attempt_of_piece
 from clew.engine.output.conflicts import conflict, told_as_conflict
-from clew.engine.output.places import RunIsUnderWay, StagedPiece
+from clew.engine.output.places import NAMES_OF_OUTPUTS, RunIsUnderWay, StagedPiece
 from clew.plan.operations import OutputStep
 from clew.storage.root import StorageKey, StorageRoot, StoredFile
 from clew.storage.tables.table_places import TablePlace
@@ -81,6 +81,17 @@ class StoredOutput:
             if self.is_one_file and step.mode == "append" and self.root.exists(self.key):
                 hint = "write to a folder, to which files can be added"
                 raise conflict(step, f"cannot append to {self.shown}: a stored file cannot be extended", hint)
+            stranger = next(self._strangers(), None) if step.mode == "overwrite" and not self.is_one_file else None
+            if stranger is not None:
+                problem = f"an output to {self.shown} would delete {stranger}, which no output wrote"
+                hint = "choose a folder that nothing else is in, or move the file elsewhere"
+                raise conflict(step, problem, hint)
+
+    def _strangers(self) -> Iterator[StorageKey]:
+        """Files at the destination that no output names like this: replacing it would delete them."""
+        for file in self.root.files(self.key):
+            if not file.name.startswith(NAMES_OF_OUTPUTS):
+                yield file.key
 
     def pieces(self) -> list[StagedPiece]:
         """The files that were written, by name."""
