@@ -5,8 +5,9 @@ The contract of storage roots holds for local disks and object stores alike, so 
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,9 +30,14 @@ class Watched(LocalStorage):
 
     seen: list[tuple[set[str], bool]]
 
-    def create(self, key: StorageKey) -> AbstractContextManager[BinaryIO]:
+    @contextmanager
+    def create(self, key: StorageKey) -> Iterator[BinaryIO]:
+        """As in a store: all of it is sent at the end, and makes the folder that it lies in."""
+        content = BytesIO()
+        yield content
         _meanwhile("create", key)
-        return super().create(key)
+        with super().create(key) as file:
+            file.write(content.getvalue())
 
     def copy(self, source: StorageKey, key: StorageKey) -> None:
         _meanwhile("copy", key)
@@ -149,6 +155,22 @@ def test_who_is_overtaken_in_the_middle_of_publishing_leaves_the_other_output_an
     assert [path.name for path in tmp_path.iterdir()] == ["out"], "no folder is left of the late attempt"
     for name in told["files"]:
         assert (tmp_path / "out" / name).read_text().startswith("later" if later else "new")
+
+
+@pytest.mark.parametrize("frozen", [("create", "complete.csv"), ("copy", "list.csv")], ids=" ".join)
+def test_who_is_overtaken_while_one_file_is_sent_does_not_put_it_over_the_other(
+    tmp_path: Path, frozen: tuple[str, str]
+) -> None:
+    def overtaken() -> None:
+        publish(staged(tmp_path, "new", "list.csv", fence=2))
+        publish(staged(tmp_path, "later", "list.csv", run_id=OTHER, ended=[RUN]))
+
+    publish(staged(tmp_path, "old", "list.csv", run_id=f"{OTHER}0"))
+    FROZEN[frozen] = overtaken
+    with pytest.raises(UserError, match=r"cannot write list\.csv"):
+        publish(staged(tmp_path, "late", "list.csv"))
+    assert (tmp_path / "list.csv").read_text() == "header\nlater0\nlater1\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["list.csv"], "no folder is left of the late attempt"
 
 
 @pytest.mark.parametrize("frozen", BEFORE[1:], ids=" ".join)

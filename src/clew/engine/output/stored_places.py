@@ -113,8 +113,7 @@ class StoredOutput:
         """Copy files to the destination, in place of what is there or added to it, and the marker last."""
         with told_as_conflict(step, self.shown):
             self._take_away_others()
-            for piece in pieces:
-                self.root.stat(f"{self._staging}/{piece.name}")
+            self._require_there(pieces)
             replaced = self._replaced(step)
             names = [self.attempt.piece(number, _suffix(piece.name)) for number, piece in enumerate(pieces)]
             with self.root.create(f"{self._staging}/{MARKER}") as marker:
@@ -142,8 +141,17 @@ class StoredOutput:
                 for piece in pieces:
                     with piece.open() as opened:
                         shutil.copyfileobj(opened, file)
-            self.root.copy(complete, self.key)
-        self.abandon()
+            try:
+                # Sending it takes a while, and makes a folder that was taken away in the meantime anew.
+                self._require_there(pieces)
+                self.root.copy(complete, self.key)
+            finally:
+                self.abandon()
+
+    def _require_there(self, pieces: Sequence[StagedPiece]) -> None:
+        """Raise FileNotFoundError where the folder of the attempt was taken away."""
+        for piece in pieces:
+            self.root.stat(f"{self._staging}/{piece.name}")
 
     def abandon(self) -> None:
         """Remove the folder of the attempt."""
