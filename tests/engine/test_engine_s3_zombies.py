@@ -150,4 +150,5 @@ def test_a_process_that_was_overtaken_changes_nothing_in_the_store_when_it_wakes
         name = PROJECTS[place]
         ends = (f"reports/{name}/all/_SUCCESS", f"reports/{name}/log/_SUCCESS", f"reports/{name}/list.csv")
         assert all(each in seen["files"] for each in ends), place
-        assert (len(seen["versions"]), len(seen["sent"])) == (1, 1), place
+        # What the frozen attempt at a job had begun to send stays on record.
+        assert (len(seen["versions"]), len(seen["sent"])) == (1, 2 if place == "stored job" else 1), place
