@@ -17,7 +17,6 @@ from clew.diagnostics import UserError
 from clew.engine.output.attempts import OutputAttempt
 from clew.engine.output.places import StagedPiece
 from clew.engine.output.stored_places import MARKER, StoredOutput
-from clew.storage import drafts
 from clew.storage.local import LocalStorage
 from clew.storage.root import StorageKey
 from tests.engine.test_engine_outputs import output_step
@@ -123,7 +122,7 @@ def test_a_retry_adds_nothing_twice_where_the_clock_was_set_back(
     """A worker whose commit failed tries again under the same token."""
     publish(staged(tmp_path, "first"), "append")
     before = time.time_ns() - 3_600_000_000_000
-    monkeypatch.setattr(drafts.time, "time_ns", lambda: before)
+    monkeypatch.setattr(time, "time_ns", lambda: before)
     publish(staged(tmp_path, "again"), "append")
     assert content(tmp_path / "out") == ["again0", "again1"]
 
