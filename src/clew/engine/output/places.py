@@ -22,6 +22,9 @@ from clew.plan.operations import OutputStep
 from clew.storage.roots import storage_at
 from clew.storage.tables.table_places import TablePlace
 
+NAMES_OF_OUTPUTS = ("part-", "_", ".")
+"""How the names begin that Spark and Clew give to files of an output."""
+
 RunIsUnderWay = Callable[[str], bool]
 """Whether a run may still publish: it is neither over nor unknown."""
 
