@@ -280,6 +280,28 @@ def test_wrong_suppositions_are_refused(small: tuple[RunTrace, Plan], texts: dic
     assert [each.code for each in refused.value.diagnostics] == [code]
 
 
+def test_a_selector_may_read_what_is_looked_up(tmp_path: Path) -> None:
+    project = copy.deepcopy(PROJECT)
+    project["operations"][0]["selector"] = "k > 1 AND dim.rate < 2"
+    plan = compiled(tmp_path / "w", project)
+    assert plan is not None
+    rows = [
+        {"k": number, "amount": Decimal(number), "currency": ("EUR", "USD")[number % 2], "_period": "2026-01"}
+        for number in range(6)
+    ]
+    dim = [{"code": code, "rate": Decimal(rate), "label": code} for code, rate in (("EUR", "1.5"), ("USD", "3"))]
+    data: Data = {"main": rows, "dim": dim, "extra": [], "finer": []}
+    trace = Writer(tmp_path / "s", interpreted(plan, data, TODAY), Style()).write()
+    after = {**data, "dim": [{**row, "rate": Decimal("1.9")} if row["code"] == "USD" else row for row in dim]}
+    expected = sum((Decimal(str(row["amount"])) for row in interpreted(plan, after, TODAY).outputs["1000"]), Decimal(0))
+    found = supposed(trace, plan, CompareQuestion(), sets=['dim where code = "USD": rate = 1.9'])
+    [amount] = [column for column in found.columns if column.name == "amount"]
+    assert amount.total_b == expected == Decimal("25.2")
+    edited = supposed(trace, plan, CompareQuestion(), expressions=["1.amount = amount + 9"])
+    assert edited.changed == 2
+    trace.close()
+
+
 def test_a_total_hangs_on_the_rates_that_its_rows_looked_up(small: tuple[RunTrace, Plan]) -> None:
     eyes = RunEyes(all_clear().policy, small[1], all_clear())
     found = sensitivity(small[0], eyes, "amount", None, None)

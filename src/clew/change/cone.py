@@ -12,7 +12,7 @@ from dataclasses import field
 from itertools import count
 
 from clew import budgets
-from clew.change.recomputing import Cells, JoinLookup
+from clew.change.recomputing import Cells, JoinLookup, before_joins
 from clew.change.step_edits import StepEdit
 from clew.change.suppositions import RowSupposition, Suppositions
 from clew.deferred import dataclass
@@ -128,7 +128,8 @@ class Cone:
         """Do a step in place of another one, or of none, or leave one out."""
         for step in (old, new):
             if isinstance(step, ChangingStepBase):
-                self.reach(step.selector.tree if step.selector else None)
+                own = before_joins(step.selector, self.trace.plan.input.table)
+                self.reach(own.tree if own else None)
         if isinstance(new, ChangingStepBase):
             self._do(new)
         is_regrouped = not (
@@ -212,20 +213,21 @@ class Cone:
     # Updates and deletions
 
     def _update(self, step: ChangingStepBase) -> None:
-        condition = step.selector.tree if step.selector else None
+        table = self.trace.plan.input.table
+        own = before_joins(step.selector, table)
         for join in step.lookups:
             if self.supposed.of_dataset(join.dataset):
                 for each in self._dataset(join.dataset).edited:
                     for version in (each.old, each.new):
                         if version is not None:
-                            self.reach(all_of([condition, self._looking_up(join, version)]))
+                            self.reach(all_of([own.tree if own else None, self._looking_up(join, version)]))
         if not self.rows:
             return
+        chosen = None if own is step.selector or step.selector is None else evaluator(step.selector.tree)
         lookups = [JoinLookup.of(join, self._dataset(join.dataset).rows, self.trace.today) for join in step.lookups]
         values = [(each.column, evaluator(each.value.tree)) for each in step.assigned]
         around = self._reach_windows(step.window_calls)
-        selected = list(self._selected(step.selector, {**self.rows, **around}))
-        table = self.trace.plan.input.table
+        selected = list(self._selected(own, {**self.rows, **around}))
         widen = with_windows(
             step.window_calls,
             table,
@@ -237,7 +239,8 @@ class Cone:
                 seen = widen(_order_of(ordinal), Row({table: cells}, self.trace.today))
                 for lookup in lookups:
                     seen = lookup.joined(seen, step)
-                found.append((cells, {column: value(seen) for column, value in values}))
+                if chosen is None or chosen(seen) is True:
+                    found.append((cells, {column: value(seen) for column, value in values}))
         for cells, new in found:
             cells.update(new)
 
