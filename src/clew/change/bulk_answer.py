@@ -43,7 +43,8 @@ def differences_at_once(
                 cone.take(entry)
             return _Answer(cone, asked).differences()
         except (NotInBulk, EngineBug):  # a value that does not fit, which the evaluator reports in its own words
-            import traceback; traceback.print_exc()  # DEBUG
+            import traceback
+
             return None
 
 

@@ -278,7 +278,7 @@ class BulkCone:
     # Summaries
 
     def _sum_up(self, step: CreatingStepBase, known: CreatingStepBase, *, everything: bool) -> None:
-        groups = BulkGroups(self.tables, step, self.at)
+        groups = BulkGroups(self.tables, step, self.at, frozenset(self.differing))
         seen = None if self.rows is None else self._seen([*groups.columns, _DELETED])
         found = groups.summaries(seen, self.single.summaries(known), everything=everything)
         self.evaluated += found.evaluated

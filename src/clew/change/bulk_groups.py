@@ -45,6 +45,8 @@ class BulkGroups:
     tables: BulkTables
     step: CreatingStepBase
     at: int
+    differing: frozenset[str]
+    """The columns that may not be what the run has."""
     calls: tuple[Apply, ...] = ()
     columns: tuple[str, ...] = ()
     """The columns that decide about groups and their values."""
@@ -73,30 +75,33 @@ class BulkGroups:
         """The summaries of the groups that rows of the cone are in, or were in; of all groups on request."""
         if seen is None:
             return self._added_up(None, None, known, set(known))
-        now = self._members(f"SELECT * FROM {seen.name} WHERE {THERE}")
-        rows, files = rows_of_trace(self.tables.trace, self.at, [*self.columns, _DELETED], Sql("TRUE"), among=seen.name)
-        was = self._members(rows, files)
-        if not everything:
-            moved = self._moved(was, now, known)
+        rows = f"SELECT * FROM {seen.name} WHERE {THERE}"
+        before, files = rows_of_trace(
+            self.tables.trace, self.at, [*self.columns, _DELETED], Sql("TRUE"), among=seen.name
+        )
+        calls = None if everything else self._calls_that_move()
+        if calls is not None:
+            moved = self._moved(self._members(before, calls, files), self._members(rows, calls), calls, known)
             if moved is not None:
                 return moved
+        now, was = self._members(rows, self.calls), self._members(before, self.calls, files)
         reached = self.tables.make(
             Sql(f"SELECT DISTINCT {self._listed('k', self.keys)} FROM (FROM {was} UNION ALL FROM {now})")
         )
         groups = set(known) if everything else set(self._groups(self.tables.ask(Sql(f"FROM {reached}"))))
         return self._added_up(seen.name, None if everything else reached, known, groups, now)
 
-    def _members(self, rows: Sql | str, files: Sequence[Any] = ()) -> str:
+    def _members(self, rows: Sql | str, calls: Sequence[Apply], files: Sequence[Any] = ()) -> str:
         """The rows that count: their keys, and what is added up."""
-        return self.tables.make(self._counting(rows), files)
+        return self.tables.make(self._counting(rows, calls), files)
 
-    def _counting(self, rows: Sql | str) -> Sql:
+    def _counting(self, rows: Sql | str, calls: Sequence[Apply]) -> Sql:
         deleted = quoted(stored_name((self._table, _DELETED)))
         where = Sql(f"NOT coalesce({deleted}, FALSE)")
         if self.step.condition is not None:
             where += " AND coalesce(" + self._sql(self.step.condition.tree) + ", FALSE)"
         keys = [Sql(f"{quoted(stored_name((self._table, name)))} AS k{index}") for index, name in enumerate(self.keys)]
-        values = [self._sql(call.arguments[0]) + f" AS a{n}" for n, call in enumerate(self.calls) if call.arguments]
+        values = [self._sql(call.arguments[0]) + f" AS a{n}" for n, call in enumerate(calls) if call.arguments]
         return "SELECT " + joined(", ", [Sql(ORDINAL), *keys, *values]) + " FROM (" + rows + ") WHERE " + where
 
     def _sql(self, tree: Expression) -> Sql:
@@ -122,24 +127,31 @@ class BulkGroups:
 
     # By differences
 
-    def _moved(self, was: str, now: str, known: Mapping[GroupValues, int]) -> Summaries | None:
+    def _calls_that_move(self) -> tuple[Apply, ...] | None:
+        """The aggregations that read columns which may differ; None unless what is stored moves by differences."""
+        found = list[Apply]()
+        for each in self.step.filled:
+            if self.differing & {name for _, name in columns_of(each.value.tree)}:
+                call = _call(each.value.tree)
+                if call is None:
+                    return None
+                found.append(call)
+        return None if self.step.having is not None else tuple(dict.fromkeys(found))
+
+    def _moved(
+        self, was: str, now: str, calls: tuple[Apply, ...], known: Mapping[GroupValues, int]
+    ) -> Summaries | None:
         """Stored values with the differences added; None unless rows have only other amounts than they had."""
-        trees = {each.column: each.value.tree for each in self.step.filled}
-        calls = {column: _call(tree) for column, tree in trees.items()}
-        if self.step.having is not None or any(
-            each is None or each[0].function not in _MOVED for each in calls.values()
-        ):
-            return None
         same = [f"a.k{index} IS NOT DISTINCT FROM b.k{index}" for index in range(len(self.keys))]
-        arguments = [number for number, call in enumerate(self.calls) if call.arguments]
+        arguments = [number for number, call in enumerate(calls) if call.arguments]
         same += [f"(a.a{number} IS NULL) = (b.a{number} IS NULL)" for number in arguments]
         both = f"{was} AS a FULL JOIN {now} AS b ON a.{ORDINAL} = b.{ORDINAL}"
         stays = " AND ".join([f"a.{ORDINAL} IS NOT NULL", f"b.{ORDINAL} IS NOT NULL", *same])
         if self.tables.number(f"SELECT count(*) FROM {both} WHERE NOT coalesce({stays}, FALSE)"):
             return None
-        sums = [number for number, call in enumerate(self.calls) if call.function == "SUM"]
+        sums = [number for number, call in enumerate(calls) if call.function == "SUM"]
         total = "".join(
-            f", {_sum(f'b.a{number}', self.calls[number])} - {_sum(f'a.a{number}', self.calls[number])} AS d{number}"
+            f", {_sum(f'b.a{number}', calls[number])} - {_sum(f'a.a{number}', calls[number])} AS d{number}"
             for number in sums
         )
         keys = "".join(f"a.k{index}, " for index in range(len(self.keys)))
@@ -151,15 +163,17 @@ class BulkGroups:
         if any(group not in known for group in groups):
             return None
         ordinals = [known[group] for group in groups]
-        stored = dict(self.tables.trace.working(self.step.seq).values(sorted(ordinals), list(trees)))
+        filled = [each.column for each in self.step.filled]
+        stored = dict(self.tables.trace.working(self.step.seq).values(sorted(ordinals), filled))
+        moving = {
+            each.column: (call, each.value.tree.type) for each in self.step.filled if (call := _call(each.value.tree))
+        }
         rows = list[tuple[int | None, dict[str, Value] | None]]()
         for place, (group, ordinal) in enumerate(zip(groups, ordinals, strict=True)):
             values = dict(stored[ordinal])
-            for column, each in calls.items():
-                assert each is not None  # noqa: S101 - returned above
-                call, type_ = each
-                if call.function == "SUM":
-                    moved = _plus(values[column], deltas[self.calls.index(call)][place], type_)
+            for column, (call, type_) in moving.items():
+                if call in calls and call.function == "SUM":
+                    moved = _plus(values[column], deltas[calls.index(call)][place], type_)
                     if moved is None:
                         return None
                     values[column] = moved[0]
@@ -178,7 +192,7 @@ class BulkGroups:
     ) -> Summaries:
         trace = self.tables.trace
         rows, files = rows_of_trace(trace, self.at, [*self.columns, _DELETED], Sql("TRUE"))
-        others = "SELECT * FROM (" + self._counting(rows) + ") AS r WHERE TRUE"
+        others = "SELECT * FROM (" + self._counting(rows, self.calls) + ") AS r WHERE TRUE"
         if cone is not None:
             others += f" AND {ORDINAL} NOT IN (SELECT {ORDINAL} FROM {cone})"
         if reached is not None and self.keys:
@@ -222,12 +236,12 @@ def _nothing(call: Apply) -> Sql | None:
     return Sql("") if call.arguments else None
 
 
-def _call(tree: Expression) -> tuple[Apply, Type] | None:
-    """The one aggregation that an expression is, perhaps converted to a type that holds more."""
+def _call(tree: Expression) -> Apply | None:
+    """The one sum or count that an expression is, perhaps converted to a type that holds more."""
     inner = tree.operand if isinstance(tree, Convert) else tree
-    if not isinstance(inner, Apply) or inner not in set(aggregate_calls(inner)):
+    if not isinstance(inner, Apply) or inner.function not in _MOVED:
         return None
-    return (inner, tree.type) if (inner.type.kind, inner.type.scale) == (tree.type.kind, tree.type.scale) else None
+    return inner if (inner.type.kind, inner.type.scale) == (tree.type.kind, tree.type.scale) else None
 
 
 def _sum(value: str, call: Apply) -> str:

@@ -86,12 +86,9 @@ class BulkTables:
         self, table: BulkTable, names: Sequence[Named], among: Sql, evaluate: "Callable[[Row], Sequence[Value]]"
     ) -> "tuple[pa.Table, list[list[Value]]]":
         """The combinations of values that some rows have, and what Python makes of each of them."""
-        if any(table.columns[name].kind in {Kind.DOUBLE, Kind.TIMESTAMP} for name in names):
-            raise NotInBulk("doubles and moments are not told apart by their values")
-        columns = joined(", ", [table.column(name) + f" AS k{index}" for index, name in enumerate(names)])
-        listed = columns if names else Sql("1 AS k0")
-        sql = "SELECT DISTINCT " + listed + f" FROM {table.name} WHERE " + among + f" LIMIT {_MOST_COMBINATIONS + 1}"
-        found = self.ask(sql)
+        listed = [f"{key} AS k{index}" for index, key in enumerate(_told_apart(table, names))] or ["1 AS k0"]
+        limit = f" LIMIT {_MOST_COMBINATIONS + 1}"
+        found = self.ask(f"SELECT DISTINCT {', '.join(listed)} FROM {table.name} WHERE " + among + limit)
         if found.num_rows > _MOST_COMBINATIONS:
             raise NotInBulk("too many combinations of values")
         cells = [values_of(found[f"k{index}"], table.columns[name]) for index, name in enumerate(names)]
@@ -119,7 +116,7 @@ class BulkTables:
                 evaluate = evaluator(tree)
                 found, made = self.combinations(table, names, among, lambda row, it=evaluate: [it(row)])
                 given[f"{_GIVEN}_{index}"] = _beside(found, [("v", tree.type, [each[0] for each in made])])
-                joins += _looked_up(names, index)
+                joins += _looked_up(table, names, index)
                 value = Sql(f"g{index}.v")
             typed = "CAST(" + value + f" AS {sql_type(tree.type)})" if tree.type.kind is not Kind.NULL else Sql("NULL")
             selected.append("CASE WHEN " + among + " THEN " + typed + " END AS " + quoted(stored_name(named)))
@@ -145,7 +142,7 @@ class BulkTables:
             ],
         )
         listed = "".join(f", g0.{quoted(stored_name(named))}" for named in found_columns)
-        sql = f"SELECT t.*{listed} FROM {table.name} AS t" + _looked_up(names, 0)
+        sql = f"SELECT t.*{listed} FROM {table.name} AS t" + _looked_up(table, names, 0)
         name = self.make(sql, (), {f"{_GIVEN}_0": given})
         return BulkTable(name, {**table.columns, **found_columns})
 
@@ -157,8 +154,15 @@ def _beside(table: "pa.Table", columns: Iterable[tuple[str, Type, list[Value]]])
     return table
 
 
-def _looked_up(names: Sequence[Named], index: int) -> Sql:
-    same = [f"t.{quoted(stored_name(name))} IS NOT DISTINCT FROM g{index}.k{at}" for at, name in enumerate(names)]
+def _told_apart(table: BulkTable, names: Sequence[Named]) -> list[str]:
+    """What tells combinations of values apart: the values, and the text of doubles, since 0 equals -0."""
+    columns = [quoted(stored_name(name)) for name in names]
+    doubles = [each for each, name in zip(columns, names, strict=True) if table.columns[name].kind is Kind.DOUBLE]
+    return [*columns, *(f"CAST({each} AS VARCHAR)" for each in doubles)]
+
+
+def _looked_up(table: BulkTable, names: Sequence[Named], index: int) -> Sql:
+    same = [f"{key} IS NOT DISTINCT FROM g{index}.k{at}" for at, key in enumerate(_told_apart(table, names))]
     return Sql(f" LEFT JOIN {_GIVEN}_{index} AS g{index} ON {' AND '.join(same) or 'TRUE'}")
 
 
