@@ -194,7 +194,7 @@ def test_it_is_what_a_run_with_the_change_made_gives(
     expected = written_rows(other, after)
     found = answered(lambda: supposed(trace, plan, CompareQuestion(limit=None), **texts))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clew.change.what_if._MOST_SINGLE", 0)
+        patch.setattr("clew.change.what_if.MOST_SINGLE", 0)
         at_once = answered(lambda: supposed(trace, plan, CompareQuestion(limit=None), **texts))
     trace.close()
     assert without_work(at_once) == without_work(found)

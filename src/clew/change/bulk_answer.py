@@ -43,8 +43,6 @@ def differences_at_once(
                 cone.take(entry)
             return _Answer(cone, asked).differences()
         except (NotInBulk, EngineBug):  # a value that does not fit, which the evaluator reports in its own words
-            import traceback
-
             return None
 
 

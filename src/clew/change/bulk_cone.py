@@ -21,7 +21,7 @@ from clew.explain.row_conditions import all_of, is_not_deleted
 from clew.lang.evaluation import Row
 from clew.lang.typed import ColumnValue, Expression, Value, columns_of
 from clew.lang.types import BOOLEAN, INTEGER, Type
-from clew.plan.operations import Step
+from clew.plan.operations import OutputStep, Step
 from clew.plan.steps import ChangingStepBase, CreatingStepBase, Join
 from clew.storage.parts import ORDINAL, PartFile
 from clew.trace.exact_sql import exact_value
@@ -85,21 +85,35 @@ class BulkCone:
 
     def _edit(self, edit: StepEdit) -> None:
         old, new = edit.old, edit.new
-        if isinstance(old, ChangingStepBase) and isinstance(new, ChangingStepBase) and _sets_the_same(old, new):
-            for step in (old, new):
-                own = before_joins(step.selector, self.table)
-                self.reach(own.tree if own else None)
-            if self.rows is not None:
-                self._change(new)
+        steps = [step for step in (old, new) if step is not None]
+        if all(isinstance(step, OutputStep) for step in steps):
+            return
+        if (() if old is None else old.adds) != (() if new is None else new.adds):
+            raise NotInBulk("other columns")
+        changing = [step for step in steps if isinstance(step, ChangingStepBase)]
+        if len(changing) == len(steps):
+            self._edit_changing(changing, new if isinstance(new, ChangingStepBase) else None)
         elif (
             isinstance(old, CreatingStepBase)
             and isinstance(new, CreatingStepBase)
             and (old.made_from, new.made_from) == (None, None)
-            and (old.keys, old.adds, _filled(old)) == (new.keys, new.adds, _filled(new))
+            and (old.keys, _filled(old)) == (new.keys, _filled(new))
         ):
             self._sum_up(new, old, everything=True)
         else:
             raise NotInBulk("an edit of another kind")
+
+    def _edit_changing(self, steps: Sequence[ChangingStepBase], new: ChangingStepBase | None) -> None:
+        """Do a step in place of another, or leave one out: rows that any of them selects are as before both."""
+        for step in steps:
+            if step.keeps is not None or step.window_calls:
+                raise NotInBulk("rows that are compared with others")
+            own = before_joins(step.selector, self.table)
+            self.reach(own.tree if own else None)
+        if self.rows is not None:
+            self.rows = self._seen([name for step in steps for name in _columns_set(step)])
+            if new is not None:
+                self._change(new)
 
     def _concerns(self, step: ChangingStepBase | CreatingStepBase) -> bool:
         """Whether a step may do something else to rows of the cone than it has done."""
@@ -211,8 +225,7 @@ class BulkCone:
         trees = trees_of(step)
         own_columns = [name for tree in trees for owner, name in columns_of(tree) if owner == table]
         deletes = step.traced_as == "delete"
-        set_ = [_DELETED] if deletes else [each.column for each in step.assigned]
-        seen = self._seen([*own_columns, *set_, _DELETED])
+        seen = self._seen([*own_columns, *_columns_set(step), _DELETED])
         live = Sql(f"({THERE} AND NOT coalesce({quoted(stored_name((table, _DELETED)))}, FALSE))")
         self.evaluated += self.tables.number("SELECT count(*) FROM " + Sql(f"{seen.name} WHERE ") + live)
         own = before_joins(step.selector, table)
@@ -334,9 +347,9 @@ def in_sql(rows: RowSet, condition: Expression, trace: RunTrace) -> Sql:
     return "coalesce(" + found + ", FALSE)"
 
 
-def _sets_the_same(old: ChangingStepBase, new: ChangingStepBase) -> bool:
-    columns = [{each.column for each in step.assigned} for step in (old, new)]
-    return columns[0] == columns[1] and (old.traced_as, old.adds) == (new.traced_as, new.adds)
+def _columns_set(step: ChangingStepBase) -> list[str]:
+    """The columns in which a step leaves its traces."""
+    return [_DELETED] if step.traced_as == "delete" else [each.column for each in step.assigned]
 
 
 def _filled(step: CreatingStepBase) -> set[str]:

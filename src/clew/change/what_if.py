@@ -87,7 +87,7 @@ class WhatIf:
         return Html(html_table(caption, ["total of", "now", "then", "difference"], totals))
 
 
-_MOST_SINGLE = 2_000
+MOST_SINGLE = 2_000
 """Where more rows are looked at, they are evaluated all at once, as far as that is possible."""
 
 
@@ -104,13 +104,24 @@ def what_if(trace: RunTrace, eyes: Sequence[ColumnEyes], supposed: Suppositions,
     last = until[0] if point.output is not None else _last_until(other.entries, point.seq)
     entries, at = other.entries[: last + 1], supposed_point(trace, other, point, last)
     try:
-        return answer_at(_evaluated(Cone(trace, supposed, most=_MOST_SINGLE), entries), at, eyes, question)
+        return answer_at(_evaluated(Cone(trace, supposed, most=MOST_SINGLE), entries), at, eyes, question)
     except TooManyRows:
-        asked = _asked(trace, at, eyes, question)
-        found = differences_at_once(trace, supposed, entries, asked)
-    if found is not None:
-        return _told(trace, supposed, at, eyes, asked, found)
-    return answer_at(_evaluated(Cone(trace, supposed), entries), at, eyes, question)
+        found = answer_at_once(trace, supposed, entries, at, eyes, question)
+    return found or answer_at(_evaluated(Cone(trace, supposed), entries), at, eyes, question)
+
+
+def answer_at_once(
+    trace: RunTrace,
+    supposed: Suppositions,
+    entries: Sequence[Step | StepEdit],
+    at: SupposedPoint,
+    eyes: Sequence[ColumnEyes],
+    question: CompareQuestion,
+) -> WhatIf | None:
+    """What differs after some steps, evaluated for all rows at once; None where that cannot be done."""
+    asked = _asked(trace, at, eyes, question)
+    found = differences_at_once(trace, supposed, entries, asked)
+    return None if found is None else _told(trace, supposed, at, eyes, asked, found)
 
 
 def _evaluated(cone: Cone, entries: Sequence[Step | StepEdit]) -> Cone:
