@@ -41,12 +41,12 @@ def pairs(**columns: str) -> list[dict[str, str]]:
     return [{"column": column, "expression": text} for column, text in columns.items()]
 
 
-def generated(root: Path) -> Path:
+def generated(root: Path, scale: str = SCALE) -> Path:
     """The folder with the data, a file for each table."""
     generator = Path(sys.executable).with_name("tpchgen-cli")
     tables = f"--tables={','.join(TABLES)}"
     folder = root / "data"
-    subprocess.run([generator, "parquet", "-s", SCALE, tables, "--output-dir", folder], check=True, capture_output=True)
+    subprocess.run([generator, "parquet", "-s", scale, tables, "--output-dir", folder], check=True, capture_output=True)
     return folder
 
 
