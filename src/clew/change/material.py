@@ -193,9 +193,9 @@ def _uses(steps: Sequence[Step]) -> dict[str, DatasetUse]:
 
 def _loaded_rows(trace: RunTrace, condition: Expression | None) -> Iterator[Cells]:
     names = [name for name, _ in trace.run.columns(0)]
-    for number, (_, cells) in enumerate(trace.working(0).matching(condition, names, trace.see)):
+    for number, (ordinal, cells) in enumerate(trace.working(0).matching(condition, names, trace.see)):
         _require_few(number, trace.plan.input.name)
-        yield _undated(cells, trace.period)
+        yield _undated({**cells, "_row_id": trace.row_ids.row_id(ordinal)}, trace.period)
 
 
 def _dataset_edits(
