@@ -92,6 +92,7 @@ class _Answer:
             )
         )
         found = {each: int(counts[each][0].as_py()) for each in counts.column_names}
+        has_others = bool(found["gone"] or found["new"])
         shown, has_more = self._page(name)
         return Differences(
             changed=found["changed"],
@@ -99,7 +100,7 @@ class _Answer:
             new=found["new"],
             evaluated=self.cone.evaluated,
             by_column={each: found[f"d{n}"] for n, each in enumerate(differing)},
-            moved=self._moved(name, has_others=bool(found["gone"] or found["new"])),
+            moved=self._moved(BulkTable(name, seen.columns), has_others=has_others),
             rows=shown,
             has_more=has_more,
         )
@@ -109,7 +110,8 @@ class _Answer:
         trace, table, seq = self._trace, self.cone.table, self.asked.at.old.seq
         conditions = conditions_at(trace, self.asked.at.old, self.asked.question.where)
         read = [name for tree in conditions for _, name in columns_of(tree)]
-        names = [*(each for _, each in rows.columns), *read, *self.asked.summed, "_deleted"]
+        sort = [self.asked.question.sort] if self.asked.question.sort is not None else []
+        names = [*(each for _, each in rows.columns), *read, *sort, "_deleted"]
         types = trace.working(seq).types
         names = [name for name in dict.fromkeys(names) if name in types]
         stored, files = rows_of_trace(trace, seq, names, Sql("TRUE"), among=rows.name)
@@ -142,9 +144,12 @@ class _Answer:
     def _column(side: str, name: str) -> str:
         return quoted(stored_name((side, name)))
 
-    def _moved(self, table: str, *, has_others: bool) -> dict[str, Amount]:
+    def _moved(self, rows: BulkTable, *, has_others: bool) -> dict[str, Amount]:
         """By how much the totals of columns move."""
-        found = dict[str, Amount]()
+        found, table = dict[str, Amount](), rows.name
+        others = [name for name in self.asked.summed if (_WAS, name) not in rows.columns]
+        if has_others and others:
+            table = self._with_columns(table, others)
         types = self._trace.working(self.asked.at.old.seq).types
         for name in self.asked.summed:
             type_ = types[name]
@@ -165,6 +170,14 @@ class _Answer:
             with localcontext(prec=100):
                 found[name] = Decimal(sums[0] or 0) - Decimal(sums[1] or 0)
         return found
+
+    def _with_columns(self, table: str, names: Sequence[str]) -> str:
+        """Rows with columns that are the same on both sides."""
+        stored, files = rows_of_trace(self._trace, self.asked.at.old.seq, names, Sql("TRUE"), among=table)
+        columns = [(quoted(stored_name((self.cone.table, name))), name) for name in names]
+        listed = "".join(f", t.{own} AS {self._column(side, name)}" for own, name in columns for side in (_WAS, _NOW))
+        sql = f"SELECT n.*{listed} FROM {table} AS n LEFT JOIN (" + stored + f") AS t ON t.{ORDINAL} = n.{ORDINAL}"
+        return self.cone.tables.make(sql, files)
 
     @property
     def _known_columns(self) -> Mapping[tuple[str, str], Type]:

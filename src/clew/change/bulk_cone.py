@@ -105,13 +105,17 @@ class BulkCone:
 
     def _edit_changing(self, steps: Sequence[ChangingStepBase], new: ChangingStepBase | None) -> None:
         """Do a step in place of another, or leave one out: rows that any of them selects are as before both."""
+        selected = dict[Expression | None, None]()
         for step in steps:
             if step.keeps is not None or step.window_calls:
                 raise NotInBulk("rows that are compared with others")
             own = before_joins(step.selector, self.table)
-            self.reach(own.tree if own else None)
+            selected[own.tree if own else None] = None
+        for condition in selected:
+            self.reach(condition)
         if self.rows is not None:
-            self.rows = self._seen([name for step in steps for name in _columns_set(step)])
+            if new is None or set(_columns_set(steps[0])) != set(_columns_set(new)):
+                self.rows = self._seen([name for step in steps for name in _columns_set(step)])
             if new is not None:
                 self._change(new)
 

@@ -431,6 +431,8 @@ class RowSet:
             listed = ", ".join([ORDINAL, *map(quoted, columns)])
             source = parquet([self._files.source(file) for file in part.files])
             within = Sql(f" WHERE {ORDINAL} BETWEEN ? AND ?", bounds)
+            if len(steps) < len(part.steps):  # few rows of a part may have what these steps did
+                within += f" AND ({' OR '.join(f'{quoted(name)} IS NOT NULL' for name in columns)})"
             tables.append(f" LEFT JOIN (SELECT {listed} FROM " + source + within + f") AS c{index} USING ({ORDINAL})")
             read += part.files
         return joined("", tables)
