@@ -27,6 +27,7 @@ from clew.lang.types import Kind, Type
 from clew.plan.binding import said_value
 from clew.plan.operations import Step
 from clew.privacy.eyes import ColumnEyes, RunEyes
+from clew.storage.parts import ORDINAL
 from clew.trace.reader import RunTrace
 
 _MOST_CAUSES = 8
@@ -281,8 +282,8 @@ class _Attribution:
             old={} if edit.old is None else _seen(old_eyes, {name: edit.old.get(name) for name in differing}),
             new={} if edit.new is None else _seen(new_eyes, {name: edit.new.get(name) for name in differing}),
             alone=alone,
-            row_a=_row_id(edit.old),
-            row_b=_row_id(edit.new),
+            row_a=_row_id(self.a.trace, edit.old),
+            row_b=_row_id(self.b.trace, edit.new),
         )
 
     def _eyes(self, material: Material, slot: str, side: int) -> ColumnEyes:
@@ -299,9 +300,9 @@ def _seq(cause: _Cause, side: Callable[[StepEdit], Step | None]) -> int | None:
     return found[0].seq if len(found) == 1 else None
 
 
-def _row_id(cells: RowCells | None) -> str | None:
-    found = None if cells is None else cells.get("_row_id")
-    return found if isinstance(found, str) else None
+def _row_id(trace: RunTrace, cells: RowCells | None) -> str | None:
+    found = None if cells is None else cells.get(ORDINAL)
+    return trace.row_ids.row_id(found) if isinstance(found, int) else None
 
 
 def _seen(eyes: ColumnEyes, values: Mapping[str, Value]) -> dict[str, Value]:
