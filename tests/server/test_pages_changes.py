@@ -1,16 +1,20 @@
 """Pages about what changed, what would, and what was before: what can be asked there, and what they show."""
 
 import json
+import threading
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
 import pytest
 
+from clew.api.starting import RunStarter
 from clew.api.workspace import open_workspace
+from clew.events.snapshot import RunStatus
 from clew.server.application import create_app
 from tests.server.pages_requests import as_page
 from tests.server.server_engine import TracingEngine
-from tests.server.server_fixtures import Served
+from tests.server.server_fixtures import MONTH, Served
 from tests.trace.interpreted_shop import CLOSE, interpreted_shop
 
 
@@ -115,3 +119,27 @@ def test_each_bar_of_a_waterfall_leads_to_its_rows(tmp_path: Path, monkeypatch: 
                 address = f"/runs/{run}/rows/{row[mine]}"
                 assert f'href="{address}"' in page
                 assert str(row["key"]["id"]) in as_page(client, address).text
+
+
+def test_a_run_is_not_compared_with_one_of_another_tenant(served: Served) -> None:
+    """It is there, of the same project, on the same state store."""
+    settings = replace(served.environment.settings, tenant="rivals")
+    environment = replace(served.environment, settings=settings)
+    starter = RunStarter(served.workspace.files, environment, served.state)
+    theirs = starter.submit("gl-close", MONTH).run_id
+    assert starter.drive(theirs, threading.Event()) in {RunStatus.COMPLETED, RunStatus.FAILED}  # it has ended
+    rival = served.client("admin", tenant="rivals")
+    assert [run["run_id"] for run in rival.get("/api/v1/runs").json()["runs"]] == [theirs]
+    client = served.client("admin")
+    column = {"other": theirs, "column": "amount_usd"}
+    for path, query in {
+        f"/api/v1{run_of(served)}/compare": {"other": theirs},
+        f"/api/v1{run_of(served)}/download/compare": {"other": theirs},
+        f"/api/v1{run_of(served)}/why-changed": column,
+        f"{run_of(served)}/compare.json": {"other": theirs},
+        f"{run_of(served)}/why-changed.json": column,
+    }.items():
+        for other in (theirs, theirs[:13]):
+            answer = client.get(path, params={**query, "other": other})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (404, "RunNotFound"), path
+    assert theirs not in as_page(client, f"{run_of(served)}/compare").text
