@@ -455,13 +455,14 @@ class Run:
         format: str = "csv",  # noqa: A002 - what users call it
         *,
         output: int | None = None,
+        at: int | None = None,
         where: str | None = None,
     ) -> "TableFile":
         """The rows in which another run differs as a file, a line for each column that does, at most 10,000 rows."""
         from clew.api.downloads import comparison_file
 
         with asking(self.question_limits):
-            return comparison_file(self.compare(other, output=output, where=where, limit=10_000), format)
+            return comparison_file(self.compare(other, output=output, at=at, where=where, limit=10_000), format)
 
     def _seen(self, at: OpenedEnvironment) -> "SeenTrace":
         """Its trace, with every answer on record before it is given."""
