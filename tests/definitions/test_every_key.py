@@ -178,6 +178,7 @@ def test_operations(loaded: LoadedWorkspace) -> None:
     assert isinstance(delete, Delete)
     assert isinstance(use, Use)
     assert (use.seq, use.use.fragment, use.use.alias) == (50, "publish", "final")
+    assert {name: each.value for name, each in use.use.arguments.items()} == {"which": "amount_usd > 0"}
 
 
 def test_tasks_of_a_job_in_their_order(loaded: LoadedWorkspace) -> None:

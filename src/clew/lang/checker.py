@@ -112,7 +112,7 @@ class _Checker:
             case Reference():
                 return self._reference(node)
             case SelectorReference():
-                hint = "named selectors can be used only in selectors and source_selectors"
+                hint = "named selectors stand in the expressions of a project; write the condition itself here"
                 problem = "a selector reference is not allowed here"
                 self.report(SYNTAX_ERROR.at(node.region.span, problem=problem, hint=hint))
                 return None

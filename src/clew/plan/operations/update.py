@@ -144,7 +144,7 @@ def _chooses_by_joins(
 ) -> bool:
     """Which rows are in a window must be known before anything is looked up for them."""
     own = {context.state.table}
-    if not windows or selector is None or {table for table, _ in columns_of(selector.tree)} <= own:
+    if not windows or selector is None or not context.state.table or {table for table, _ in columns_of(selector.tree)} <= own:
         return False
     assert operation.selector is not None  # noqa: S101 - it has been planned
     problem = "the selector of an update with OVER reads columns of a join"
