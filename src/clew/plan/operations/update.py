@@ -16,6 +16,7 @@ from clew.plan import words
 from clew.plan.columns import Column
 from clew.plan.expressions import types_of
 from clew.plan.lineage import LineageState, Origins
+from clew.plan.joined_days import on_day, read_on
 from clew.plan.operations.context import Context, PlannedOperation, PlanningState, dataset_table, reads
 from clew.plan.steps import Assignment, ChangingStepBase, Detail, Join, PlannedExpression, Read, StepDataset
 
@@ -171,7 +172,8 @@ def _joins(context: Context, operation: "Update") -> tuple[tuple[Join, ...], Sco
     joins = list[Join]()
     scope = replace(context.scope(), column_elsewhere=lambda name: _added_here(context, operation, name))
     for join in operation.arguments.joins:
-        use = context.catalogue.use(join.dataset, context.problems)
+        use = read_on(context.catalogue.use(join.dataset, context.problems), join, context.problems)
+        before = scope
         taken = next((table for table in scope.tables if table.name.casefold() == join.alias.casefold()), None)
         if taken is not None:
             where = " by the project's own table" if taken is scope.tables[0] else " by a join before it"
@@ -182,6 +184,7 @@ def _joins(context: Context, operation: "Update") -> tuple[tuple[Join, ...], Sco
             table = dataset_table(use, join.alias) if use else Table(join.alias, {}, is_opaque=True)
             scope = replace(scope, tables=(*scope.tables, table))
         condition = context.expressions.condition(join.on, _scope_of_condition(scope, operation, join), _CONDITION)
+        condition = on_day(condition, join, before, context.expressions)
         if use is not None and condition is not None and taken is None:
             joins.append(Join(join.alias, use, condition))
     return tuple(joins), scope
