@@ -340,7 +340,9 @@ def test_a_run_for_a_year_joins_as_of_the_day_of_each_row_and_says_which_months_
     )
     view = shop.run("p", "2026")
     assert told(view) == ("COMPLETED", None, 20)
-    found = {row["id"]: tuple(float(row[name]) for name in ("rate", "then", "last")) for row in shop.read("reports/2026")}
+    found = {
+        row["id"]: tuple(float(row[name]) for name in ("rate", "then", "last")) for row in shop.read("reports/2026")
+    }
     assert found == {1: (1.1, 1.1, 1.2), 2: (1, 1, 1), 3: (1.1, 1.2, 1.2)}
     results = {check.name: check for check in view.snapshot.checks}
     assert (results["months"].passed, results["years"].passed) == (False, False)

@@ -11,8 +11,7 @@ import clew
 from clew.api.run import Run
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
-from clew.explain.tree import Recomputed, Summarised
-from clew.explain.tree import Deleted
+from clew.explain.tree import Deleted, Recomputed, Summarised
 from clew.explain.why_not import Elsewhere, InOutput, LeftOut, MadeLater, RuleOutcome
 from tests.trace.interpreted_shop import Ran, ran_shop
 
@@ -61,9 +60,7 @@ def test_a_row_of_another_period_is_found_in_the_very_files_that_a_run_has_read(
     assert (there.source.dataset, there.source.version) == ("closed", 2)
 
 
-def test_a_row_that_was_lost_in_the_project_before_is_followed_there(
-    ran: Ran, answer: Callable[..., Any]
-) -> None:
+def test_a_row_that_was_lost_in_the_project_before_is_followed_there(ran: Ran, answer: Callable[..., Any]) -> None:
     """The close has dropped it, so the report never had it."""
     found = a_run(ran, ran.report).why_not("id = 101")
     assert found.rows == ()
@@ -74,7 +71,9 @@ def test_a_row_that_was_lost_in_the_project_before_is_followed_there(
     assert isinstance(row.verdict, Deleted)
     assert (row.verdict.step.seq, row.source.line if row.source else None) == (20, 2)
     text = answer("explain", ran.report, "--why-not", "id = 101")
-    assert f"in run {ran.january[:8]}, which registered it: 1 row with id = 101, seen from the output of step 30" in text
+    assert (
+        f"in run {ran.january[:8]}, which registered it: 1 row with id = 101, seen from the output of step 30" in text
+    )
     assert 'deleted in step 20 "Drop small" by its selector' in text
     assert answer("explain", ran.report, "--why-not", "id = 101", "--json")["never_loaded"]["upstream"][0]["rows"]
 

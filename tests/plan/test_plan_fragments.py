@@ -206,7 +206,7 @@ def test_arguments_of_a_fragment_are_expressions_that_stand_where_they_are_read(
     (step,) = found.plan.steps
     assert isinstance(step, UpdateStep)
     tax, part = step.assignments
-    whole = "(amount + 1) * IF(region = \"N\", 0.1, 0.2)"
+    whole = '(amount + 1) * IF(region = "N", 0.1, 0.2)'
     assignment = f"{{column: tax, expression: 'ROUND({whole}, 2)'}}"
     same = check(f"- {{seq: 1, name: t, type: update, arguments: {{assignments: [{assignment}]}}}}")
     (other,) = same.plan.steps
@@ -245,7 +245,9 @@ def test_arguments_that_are_missing_unknown_or_wrong_are_reported_where_they_are
 
 def test_a_fragment_reads_only_arguments_that_it_declares(check: Check) -> None:
     files = fragment(
-        "f", "{seq: 1, name: t, type: delete, selector: «arg.amuont» > 0}", more="arguments: {amount: {default: amount}}\n"
+        "f",
+        "{seq: 1, name: t, type: delete, selector: «arg.amuont» > 0}",
+        more="arguments: {amount: {default: amount}}\n",
     )
     found = check("- {seq: 1, use: {fragment: f, as: x}}", files=files)
     found.reports("UnknownParameter")

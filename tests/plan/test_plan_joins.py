@@ -228,7 +228,7 @@ def test_a_join_may_be_as_of_a_day_that_each_row_says(check: Check) -> None:
     assert (join.dataset.all_days, join.dataset.key) == (True, "rates@all-days")
     in_force = "r._period_from <= ordered_on AND (r._period_to IS NULL OR ordered_on < r._period_to)"
     assert join.on.text == f"(r.region = orders.region) AND {in_force}"
-    written = "{alias: r, dataset_id: rates, on: '%s'}" % f"r.region = orders.region AND {in_force}"
+    written = f"{{alias: r, dataset_id: rates, on: 'r.region = orders.region AND {in_force}'}}"
     assert join.on.tree == join_of(check(joining(written, "r.amount"))).on.tree
     assert not join_of(check(joining(written, "r.amount"))).dataset.all_days, "as_of decides what is read"
 

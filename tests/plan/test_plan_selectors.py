@@ -117,7 +117,9 @@ def test_a_selector_that_is_no_condition_is_refused(check: Check) -> None:
 @pytest.mark.parametrize("value", ["{{a}}", "IF({{a}}, 1, 2)", "IF(NOT {{a}}, amount, SUM(amount) OVER ())"])
 def test_selectors_stand_for_their_conditions_in_values_too(check: Check, value: str) -> None:
     def assigned(value: str) -> Assignment:
-        text = f"- {{seq: 1, name: x, type: update, arguments: {{assignments: [{{column: x, expression: '{value}'}}]}}}}"
+        text = (
+            f"- {{seq: 1, name: x, type: update, arguments: {{assignments: [{{column: x, expression: '{value}'}}]}}}}"
+        )
         (step,) = check(text, selectors="a: amount > 1").plan.steps
         assert isinstance(step, UpdateStep)
         return step.assignments[0]

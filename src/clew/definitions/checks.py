@@ -487,7 +487,17 @@ class SchemaCheck(CheckBase):
 
 
 Check: TypeAlias = (
-    NotNull | Unique | InSet | Range | PatternCheck | RowExpression | Total | Freshness | Complete | JoinMustMatch | SchemaCheck
+    NotNull
+    | Unique
+    | InSet
+    | Range
+    | PatternCheck
+    | RowExpression
+    | Total
+    | Freshness
+    | Complete
+    | JoinMustMatch
+    | SchemaCheck
 )
 
 CHECK_KINDS: Mapping[str, type[Check]] = {

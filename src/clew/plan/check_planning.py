@@ -383,7 +383,7 @@ class CheckPlanning:
         """What the columns are is known now. Nothing is decided where something else is wrong with them."""
         if point.state.is_opaque:
             return None
-        columns = {column.name: column.type for column in point.state.schema.columns}
+        columns = {column.name: column.type for column in point.state.schema.visible}
         problem = "; ".join(_schema_problems(check, columns))
         if problem and check.severity is not Severity.WARN:
             self.problems.report(INVALID_CHECK.at(check.place("schema"), name=check.label, problem=f"fails: {problem}"))

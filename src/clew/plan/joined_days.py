@@ -29,7 +29,7 @@ def read_on(use: DatasetUse | None, join: "RuntimeJoin", problems: Problems) -> 
         return use
     types = {column.name: column.type for column in use.columns}
     if use.temporal_mode != "bitemporal":
-        problem = f'as_of is for bitemporal datasets, and the temporal_mode of "{use.dataset_id}" is {use.temporal_mode}'
+        problem = f'as_of is for bitemporal datasets, and the mode of "{use.dataset_id}" is {use.temporal_mode}'
         hint = "remove it, or write the condition under `on`"
     elif {types.get(_FROM), types.get(_TO)} != {DATE}:
         problem = f'as_of needs days, and {_FROM} or {_TO} of "{use.dataset_id}" is a text'

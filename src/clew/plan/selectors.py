@@ -104,17 +104,18 @@ class Selectors:
     def _shown_part(self, node: Node) -> str | None:
         match node:
             case SelectorReference(name):
-                return self._shown_selector(name)
+                return self.shown_selector(name)
             case Reference(table, column) if table == ARGUMENTS and self._outer is not None:
                 given = self._arguments.get(column)
                 return None if given is None else _in_parentheses(self._outer.shown(given))
             case _:
                 return None
 
-    def _shown_selector(self, name: str) -> str | None:
+    def shown_selector(self, name: str) -> str | None:
+        """What stands for a selector in what people read; None for one that is wrong or that there is not."""
         if name in self.texts:
             return None if self.expanded(name) is None else _in_parentheses(self.shown(self.texts[name]))
-        return self._outer._shown_selector(name) if self._outer is not None else None
+        return self._outer.shown_selector(name) if self._outer is not None else None
 
     def expanded(self, name: str) -> Node | None:
         """The tree of a selector that is visible here, None if something is wrong with it."""

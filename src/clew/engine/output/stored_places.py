@@ -84,7 +84,8 @@ class StoredOutput:
     def pieces(self) -> list[StagedPiece]:
         """The files that were written, by name."""
         found = [file for file in self.root.files(self._staging) if file.name.startswith("part-")]
-        return [StagedPiece(file.name, self.root.spark_uri(file.key), self._opener(file.key)) for file in found]
+        named = sorted((file.key.removeprefix(f"{self._staging}/"), file.key) for file in found)
+        return [StagedPiece(name, self.root.spark_uri(key), self._opener(key)) for name, key in named]
 
     def _opener(self, key: StorageKey) -> Callable[[], AbstractContextManager[BinaryIO]]:
         return lambda: self.root.open(key)
@@ -104,14 +105,15 @@ class StoredOutput:
             for piece in pieces:
                 self.root.stat(f"{self._staging}/{piece.name}")
             replaced = self._replaced(step)
-            names = [self.attempt.piece(number, _suffix(piece.name)) for number, piece in enumerate(pieces)]
+            names = [piece.published or self._name_of(number, piece) for number, piece in enumerate(pieces)]
             with self.root.create(f"{self._staging}/{MARKER}") as marker:
                 marker.write(self._described(names))
             self.root.remove(f"{self.key}/{MARKER}")
             for piece, name in zip(pieces, names, strict=True):
                 self.root.copy(f"{self._staging}/{piece.name}", f"{self.key}/{name}")
             for key in replaced:
-                self.root.remove(key)
+                if key.removeprefix(f"{self.key}/") not in names:
+                    self.root.remove(key)
             self.root.copy(f"{self._staging}/{MARKER}", f"{self.key}/{MARKER}")
         self.abandon()
 
@@ -131,6 +133,11 @@ class StoredOutput:
     def abandon(self) -> None:
         """Remove the folder of the attempt."""
         self.root.remove(self._staging)
+
+    def _name_of(self, number: int, piece: StagedPiece) -> str:
+        """A name that only this attempt uses, in the folder of the partition where there is one."""
+        folder, slash, name = piece.name.rpartition("/")
+        return f"{folder}{slash}{self.attempt.piece(number, _suffix(name))}"
 
     def _replaced(self, step: OutputStep) -> list[StorageKey]:
         """What the output takes the place of: everything, or what earlier attempts have added."""
