@@ -252,3 +252,21 @@ def test_a_fragment_reads_only_arguments_that_it_declares(check: Check) -> None:
     found = check("- {seq: 1, use: {fragment: f, as: x}}", files=files)
     found.reports("UnknownParameter")
     assert found.hints == ['did you mean "amount"?']
+
+
+def test_names_in_arguments_mean_the_working_dataset_also_where_the_fragment_joins_one_with_such_columns(
+    check: Check,
+) -> None:
+    update = (
+        "{seq: 1, name: t, type: update, arguments: {"
+        "joins: [{alias: r, dataset_id: rates, on: r.region = arg.region}], "
+        "assignments: [{column: x, expression: arg.amount * r.amount}]}}"
+    )
+    listed = "arguments: {region: {default: region}, amount: {}}\n"
+    found = check(
+        "- {seq: 1, use: {fragment: f, as: x, arguments: {amount: amount}}}", files=fragment("f", update, more=listed)
+    )
+    (step,) = found.plan.steps
+    assert isinstance(step, UpdateStep)
+    assert text_of(step.assignments[0].value.tree) == "orders.amount * r.amount"
+    assert text_of(step.joins[0].on.tree) == "r.region = orders.region"

@@ -100,6 +100,12 @@ class Plan:
         return tuple(step for step in self.steps if isinstance(step, OutputStep))
 
     @property
+    def lineage_at_end(self) -> tuple[ColumnLineage, ...]:
+        """The lineage of the columns that the working dataset has at the end, without those that were dropped."""
+        dropped = {name for step in self.steps for name in step.columns_dropped}
+        return tuple(each for each in self.lineage if each.column not in dropped)
+
+    @property
     def controls(self) -> tuple[PlannedControl, ...]:
         """The control totals."""
         return self.extensions.controls

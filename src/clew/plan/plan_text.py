@@ -25,7 +25,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield from _step(step)
     yield "after the last step"
     types = {column.name: str(column.type) for column in plan.columns}
-    for found in plan.lineage:
+    for found in plan.lineage_at_end:
         origins = "; ".join(words.sources(found.derives_from).split("\n"))
         yield f"  {found.column} {types[found.column]}: {origins or 'constants'}"
 

@@ -13,6 +13,7 @@ from clew.diagnostics.codes.project import SELECTOR_CYCLE, UNKNOWN_SELECTOR
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang import parse
 from clew.lang.functions import is_aggregate
+from clew.lang.scope import WORKING
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, OrderedBy, Over, Reference, SelectorReference, walk
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
@@ -192,7 +193,8 @@ class Selectors:
             self._problems.report(UNKNOWN_PARAMETER.at(reference.region.span, name=f"{ARGUMENTS}.{name}", hint=hint))
             return None
         given = self._arguments[name]
-        return None if given is None or self._outer is None else self._outer.parse(given)
+        found = None if given is None or self._outer is None else self._outer.parse(given)
+        return None if found is None else _of_working(found)
 
     def _reference(self, reference: SelectorReference) -> Node | None:
         name, span = reference.name, reference.region.span
@@ -221,6 +223,18 @@ class Selectors:
             known = 1 + sum(size[0] for size in sizes), 1 + max((size[1] for size in sizes), default=0)
             self._sizes[id(node)] = known
         return known
+
+
+def _of_working(node: Node) -> Node:
+    """An expression whose bare names mean the working dataset, also where something else is joined."""
+    match node:
+        case Reference(None, column, region):
+            return Reference(WORKING, column, region)
+        case Call():
+            arguments = tuple(map(_of_working, node.arguments))
+            return Call(node.name, arguments, node.region, node.head, node.over)
+        case _:
+            return node
 
 
 def _parts(node: Node) -> Iterator[Node]:

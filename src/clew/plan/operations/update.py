@@ -88,6 +88,11 @@ class UpdateStep(ChangingStepBase):
         return self.columns_set
 
     @property
+    def columns_dropped(self) -> tuple[str, ...]:
+        """What it drops."""
+        return self.drops
+
+    @property
     def columns_named(self) -> tuple[str, ...]:
         """The columns by which windows put rows together and in order."""
         return tuple(dict.fromkeys(name for each in self.windows for name in each.deciding))
