@@ -20,11 +20,12 @@ _DIGITS_OF_COUNTS = 10
 def rounded_quotients(plan: Plan) -> Iterator[str]:
     """A sentence for each quotient whose rounding can be seen in a product, with its place."""
     for step in plan.steps:
+        where = f"{step.place.file}:{step.place.line}" if step.place is not None else f"{plan.name} step {step.seq}"
         for tree in _values(step):
             for quotient, other in _multiplied(tree):
                 digits = f"{quotient.type.scale} digits after the decimal point"
                 yield (
-                    f"{step.place.file}:{step.place.line}: {text_of(quotient)} is rounded to {digits} before it is "
+                    f"{where}: {text_of(quotient)} is rounded to {digits} before it is "
                     f"multiplied by {text_of(other)}: multiply first, then divide"
                 )
 
