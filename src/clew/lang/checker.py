@@ -23,6 +23,7 @@ from clew.diagnostics.codes.workspace import RESERVED_COLUMN
 from clew.lang.evaluation import constant_value
 from clew.lang.functions import (
     FUNCTIONS,
+    HOLIDAYS,
     PERIOD_FUNCTIONS,
     SHORTHANDS,
     AggregateFunction,
@@ -181,6 +182,10 @@ class _Checker:
     def _fact_of_period(self, node: Call, fact: PeriodFunction) -> Expression | None:
         """A constant that gets its value with the period of a run, by the name of the call."""
         if not self._count_fits(node, fact):
+            return None
+        if fact.name == HOLIDAYS:
+            hint = 'write WORKDAY(day, 2, HOLIDAYS("ID"))'
+            self.report(SYNTAX_ERROR.at(node.region.span, problem=f"{HOLIDAYS} stands in WORKDAY only", hint=hint))
             return None
         given = [each.value if isinstance(each, Literal) else None for each in node.arguments]
         if not all(isinstance(value, str) for value in given):

@@ -6,6 +6,7 @@ follows the entry before it in the file.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from datetime import date
 
 from clew.deferred import dataclass
 from clew.definitions import ExpressionText, Fragment, Operation, Project, Use
@@ -58,12 +59,14 @@ class FragmentLibrary:
     by_name: Mapping[str, Fragment]
     """By id and by name."""
     broken: frozenset[str] = frozenset()
+    holidays: Mapping[str, Sequence[date]] = field(default_factory=dict)
+    """By calendar."""
 
 
 def expand(project: Project, library: FragmentLibrary, problems: Problems, *, is_whole: bool = True) -> ExpandedProject:
     """Put fragments in the place of their uses. A project that is not whole lacks operations or selectors."""
     expander = _Expander(library, problems)
-    selectors = Selectors(project.selectors, problems, is_whole=is_whole)
+    selectors = Selectors(project.selectors, problems, is_whole=is_whole, holidays=library.holidays)
     expander.selectors[MAIN] = selectors
     placed = expander.entries(project.operations, selectors, path=(), within=())
     _report_duplicate_seqs(placed, problems)

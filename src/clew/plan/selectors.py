@@ -4,7 +4,8 @@ Within a fragment, `arg.NAME` is replaced in the same way by the expression that
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
 from clew.diagnostics import Problems, UserError, did_you_mean
@@ -12,7 +13,7 @@ from clew.diagnostics.codes.language import AGGREGATE_NOT_ALLOWED, SYNTAX_ERROR,
 from clew.diagnostics.codes.project import SELECTOR_CYCLE, UNKNOWN_SELECTOR
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang import parse
-from clew.lang.functions import is_aggregate
+from clew.lang.functions import HOLIDAYS, is_aggregate
 from clew.lang.scope import WORKING
 from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, OrderedBy, Over, Reference, SelectorReference, walk
 
@@ -25,6 +26,8 @@ _NAME = re.compile(r"[^\W\d][\w.-]*")
 
 ARGUMENTS = "arg"
 """What stands before the name of an argument of a fragment, as if it were a table."""
+
+_WORKDAY = "WORKDAY"
 
 _PLAIN = re.compile(r"[\w.]+")
 
@@ -44,8 +47,10 @@ class Selectors:
         outer: "Selectors | None" = None,
         is_whole: bool = True,
         arguments: "Mapping[str, ExpressionText | None] | None" = None,
+        holidays: Mapping[str, Sequence[date]] | None = None,
     ) -> None:
         self.texts = texts
+        self._holidays: Mapping[str, Sequence[date]] = holidays or (outer.holidays if outer else {})
         self._arguments = arguments or {}
         """For a fragment, what its use gives, which sees what the user sees; None where that is wrong."""
         self.visible: tuple[str, ...] = (*texts, *(outer.visible if outer else ()))
@@ -168,10 +173,35 @@ class Selectors:
                 return self._reference(node) or Literal(None, node.region)
             case Call():
                 arguments = tuple(self._substituted(argument) for argument in node.arguments)
+                if node.name == _WORKDAY and any(map(_is_holidays, arguments)):
+                    arguments = tuple(each for argument in arguments for each in self._days(argument))
+                    return Call(node.name, arguments, node.region, node.head, node.over)
                 over = self._window(node.over)
                 is_same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
                 is_same &= over is node.over
                 return node if is_same else Call(node.name, arguments, node.region, node.head, over)
+
+    @property
+    def holidays(self) -> Mapping[str, Sequence[date]]:
+        """The holidays of each calendar."""
+        return self._holidays
+
+    def _days(self, argument: Node) -> Iterator[Node]:
+        """The holidays that a call stands for, each as a date; any other argument as it is."""
+        if not isinstance(argument, Call) or not _is_holidays(argument):
+            yield argument
+            return
+        name = argument.arguments[0].value if isinstance(argument.arguments[0], Literal) else None
+        if not isinstance(name, str) or not self._holidays.get(name):
+            known = [calendar for calendar, days in self._holidays.items() if days]
+            hint = did_you_mean(str(name), known) or f"calendars with holidays: {', '.join(known) or 'none'}"
+            missing = f'no calendar "{name}" with holidays'
+            problem = missing if isinstance(name, str) else "it needs the id of a calendar in quotes"
+            self._problems.report(INVALID_VALUE.at(argument.region.span, problem=problem, hint=hint))
+            return
+        region = argument.region
+        for day in sorted(set(self._holidays[name])):
+            yield Call("DATE", (Literal(day.isoformat(), region),), region, argument.head)
 
     def _window(self, over: Over | None) -> Over | None:
         """A window; an argument that is a column can stand where a column is asked for."""
@@ -223,6 +253,10 @@ class Selectors:
             known = 1 + sum(size[0] for size in sizes), 1 + max((size[1] for size in sizes), default=0)
             self._sizes[id(node)] = known
         return known
+
+
+def _is_holidays(node: Node) -> bool:
+    return isinstance(node, Call) and node.name == HOLIDAYS and len(node.arguments) == 1
 
 
 def _of_working(node: Node) -> Node:

@@ -160,7 +160,8 @@ class WorkspaceCompiler:
         by_id = {fragment.id: fragment for fragment in reversed(workspace.fragments)}
         adjusting = {fragment.id: fragment for fragment in adjusting_fragments(workspace)}
         wrong = {dataset.id for dataset in workspace.datasets if dataset.adjusts is not None} - adjusting.keys()
-        self._fragments = FragmentLibrary(adjusting | by_name | by_id, self._broken("fragment") | wrong)
+        holidays = {calendar.id: calendar.holidays for calendar in workspace.calendars}
+        self._fragments = FragmentLibrary(adjusting | by_name | by_id, self._broken("fragment") | wrong, holidays)
         self._datasets = {dataset.name: dataset for dataset in reversed(workspace.datasets)}
         self._datasets |= {dataset.id: dataset for dataset in reversed(workspace.datasets)}
         self._sinks = _sinks_of(workspace)

@@ -6,6 +6,7 @@ from clew.lang.types import DATE, INTEGER, STRING, Type
 
 PERIOD_ID, PERIOD_LEVEL, PERIOD_START, PERIOD_END = "PERIOD_ID", "PERIOD_LEVEL", "PERIOD_START", "PERIOD_END"
 PERIOD_COUNT, PERIOD_LIST = "PERIOD_COUNT", "PERIOD_LIST"
+HOLIDAYS = "HOLIDAYS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,13 @@ _ALL = (
         "The identifiers of these periods, with a comma before and after each; NULL if no calendar has the level.",
         STRING,
         parameters=_LEVEL,
+    ),
+    PeriodFunction(
+        HOLIDAYS,
+        "The holidays of a calendar, each as an argument of WORKDAY: it stands nowhere else. They are those that the "
+        "calendar had when the project was compiled.",
+        DATE,
+        parameters=(Parameter("calendar", "a literal string: the id of a calendar"),),
     ),
 )
 

@@ -10,13 +10,9 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
-from tools.make_insurance_data import SAMPLE_DATA, everything
 
 import clew
 from clew.api.run import Run
-from clew.cli.main import run as command
-from clew.definitions import load_workspace
-from clew.plan import compile_workspace
 from clew.sample import write_sample
 from tests.sample.insurer import MONTHS, Insurer
 
@@ -44,26 +40,6 @@ def closed(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Ite
     with clew.open(root) as workspace:
         runs = {(project, period): workspace.run(project, period=period) for project, period in due}
         yield Closed(root, runs, Insurer(root / "data"))
-
-
-def test_its_files_are_those_that_the_generator_makes() -> None:
-    assert {path.relative_to(SAMPLE_DATA).as_posix(): path.read_bytes() for path in SAMPLE_DATA.rglob("*.*")} == (
-        everything()
-    )
-
-
-def test_it_compiles_and_its_scenarios_pass_without_spark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command(["init", "insurer", "--sample", "insurance"]) == 0
-    monkeypatch.chdir("insurer")
-    loaded = load_workspace(Path.cwd())
-    compiled = compile_workspace(loaded.workspace)
-    assert (loaded.diagnostics, compiled.diagnostics, compiled.notes) == ((), (), ())
-    assert sorted(compiled.plans) == ["claims-incurred", "loss-ratio", "loss-triangle", "payments-close"]
-    assert command(["test", "--quick"]) == 0
-    assert "3 scenarios: 3 passed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("month", MONTHS)
