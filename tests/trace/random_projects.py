@@ -108,7 +108,11 @@ _AS_OF = ["day", "PERIOD_END()", "PERIOD_START()", "DATEADD(day, 10)"]
 _TIDYING: list[dict[str, Any]] = [
     {"rename": {"amount": "value"}, "drop": ["flag", "share"]},
     {"drop": ["currency"]},
-    {"assignments": [{"column": "half", "expression": "amount / 2"}], "rename": {"currency": "unit"}, "drop": ["amount"]},
+    {
+        "assignments": [{"column": "half", "expression": "amount / 2"}],
+        "rename": {"currency": "unit"},
+        "drop": ["amount"],
+    },
 ]
 
 
@@ -237,7 +241,12 @@ def tables(draw: st.DrawFn, most_rows: int = 12) -> dict[str, list[dict[str, Any
         for code in draw(st.lists(st.sampled_from(_WORDS), unique=True))
         for begin, end in ((date(2025, 12, 1), date(2026, 1, 15)), (date(2026, 1, 15), None))
     ]
-    return {"main": main, "dim": dim, "prices": prices, **{name: rows(DATASETS[name]["columns"]) for name in ("extra", "finer")}}
+    return {
+        "main": main,
+        "dim": dim,
+        "prices": prices,
+        **{name: rows(DATASETS[name]["columns"]) for name in ("extra", "finer")},
+    }
 
 
 def write_workspace(folder: Path, project: dict[str, Any], datasets: dict[str, dict[str, Any]] = DATASETS) -> None:
