@@ -98,12 +98,18 @@ class Plan:
             f"  version {self.project_version}, digest {self.digest[:_DIGITS_OF_DIGEST]}",
         )
         parameters = self.extensions.parameters
-        return plan_text(heading, self.input, parameters, self.steps, self.columns, self.lineage)
+        return plan_text(heading, self.input, parameters, self.steps, self.columns, self.lineage_at_end)
 
     @property
     def outputs(self) -> tuple[OutputStep, ...]:
         """The steps that write."""
         return tuple(step for step in self.steps if isinstance(step, OutputStep))
+
+    @property
+    def lineage_at_end(self) -> tuple[ColumnLineage, ...]:
+        """The lineage of the columns that the working dataset has at the end, without those that were dropped."""
+        dropped = {name for step in self.steps for name in step.columns_dropped}
+        return tuple(each for each in self.lineage if each.column not in dropped)
 
     @property
     def controls(self) -> tuple[PlannedControl, ...]:

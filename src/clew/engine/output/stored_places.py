@@ -96,7 +96,8 @@ class StoredOutput:
     def pieces(self) -> list[StagedPiece]:
         """The files that were written, by name."""
         found = [file for file in self.root.files(self._staging) if file.name.startswith("part-")]
-        return [StagedPiece(file.name, self.root.spark_uri(file.key), self._opener(file.key)) for file in found]
+        named = sorted((file.key.removeprefix(f"{self._staging}/"), file.key) for file in found)
+        return [StagedPiece(name, self.root.spark_uri(key), self._opener(key)) for name, key in named]
 
     def _opener(self, key: StorageKey) -> Callable[[], AbstractContextManager[BinaryIO]]:
         return lambda: self.root.open(key)
@@ -115,7 +116,7 @@ class StoredOutput:
             self._take_away_others()
             self._require_there(pieces)
             replaced = self._replaced(step)
-            names = [self.attempt.piece(number, _suffix(piece.name)) for number, piece in enumerate(pieces)]
+            names = [piece.published or self._name_of(number, piece) for number, piece in enumerate(pieces)]
             with self.root.create(f"{self._staging}/{MARKER}") as marker:
                 marker.write(_description(self.attempt, names))
             self.root.remove(f"{self.key}/{MARKER}")
@@ -127,7 +128,8 @@ class StoredOutput:
                 raise
             # What an earlier attempt had on its way when its folder was taken away may have arrived since.
             for key in {*replaced, *self._superseded(self._there())}:
-                self.root.remove(key)
+                if key.removeprefix(f"{self.key}/") not in names:
+                    self.root.remove(key)
             self.root.copy(f"{self._staging}/{MARKER}", f"{self.key}/{MARKER}")
         self.abandon()
 
@@ -156,6 +158,11 @@ class StoredOutput:
     def abandon(self) -> None:
         """Remove the folder of the attempt."""
         self.root.remove(self._staging)
+
+    def _name_of(self, number: int, piece: StagedPiece) -> str:
+        """A name that only this attempt uses, in the folder of the partition where there is one."""
+        folder, slash, name = piece.name.rpartition("/")
+        return f"{folder}{slash}{self.attempt.piece(number, _suffix(name))}"
 
     def _replaced(self, step: OutputStep) -> list[StorageKey]:
         """What the output takes the place of: everything, or what earlier attempts have added."""
