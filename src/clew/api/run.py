@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from clew.privacy.seen_trace import SeenTrace
     from clew.runs.leases import Wait
     from clew.runs.projector import Projected
+    from clew.runs.run_log import LogLine
     from clew.runs.signals import SignalType
     from clew.scenarios.cutting import ScenarioCut
     from clew.storage.parts import Part
@@ -200,6 +201,16 @@ class Run:
         root = self._access.environment.storage_root
         part = input_part(root, artifacts, self.plan.input.key) if self.plan is not None else None
         return sources_of(part) if part is not None else ""
+
+    def driver_log(self) -> "Sequence[LogLine]":
+        """What its drivers did and met, with tracebacks: the newest 2,000 lines. For those who may send signals."""
+        from clew.runs.run_log import lines_of
+
+        with self._access.opened() as at:
+            at.policy.require_logs()
+            at.runs.find(self.id)
+            lines = lines_of(at.environment.storage_root, self.id)
+            return lines if at.policy.sees_clearly(None) else [line.without_values() for line in lines]
 
     # Events
 

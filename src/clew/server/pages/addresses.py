@@ -86,6 +86,11 @@ def why_not(run_id: str, **query: object) -> str:
     return _with(f"{run(run_id)}/why-not", query)
 
 
+def driver_log(run_id: str) -> str:
+    """What the drivers of a run did and met."""
+    return f"{run(run_id)}/log"
+
+
 def reconciliation(run_id: str) -> str:
     """What came in and went out of a run."""
     return f"{run(run_id)}/reconciliation"
