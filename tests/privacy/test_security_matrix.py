@@ -53,6 +53,8 @@ def request_of(clinic: Clinic, route: Route) -> Request:
         query = {"set": "patients: cost = 1"}
     elif "/sensitivity" in route.pattern:
         query = {"column": "cost"}
+    elif "/values" in route.pattern:
+        query = {"column": "cost"}
     elif "/search" in route.pattern:
         query = {"q": "cost"}
     return Request(route, route.path(given), query)

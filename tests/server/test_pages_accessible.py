@@ -43,8 +43,12 @@ class Site:
         """Every kind of page."""
         run, value = f"/runs/{self.run}", urlencode({"row": self.total, "column": "total_usd"})
         return {
+            "overview": "/",
+            "search": "/search?q=JE-00231",
             "runs": "/runs",
+            "runs of a project": "/runs?project=gl-close&status=COMPLETED",
             "run": run,
+            "the log of a run": f"/runs/{self.retried}/log",
             "a retried run": f"/runs/{self.retried}",
             "rows": f"{run}/rows?at=20&where=journal_id+%3D+%22JE-00231%22",
             "rows of a step": f"{run}/rows?at=40&changed=1",
@@ -104,7 +108,8 @@ def site(
             yield Site(visitor_of(context, link), served.run_id, retried, total, line, captures)
 
 
-@pytest.mark.parametrize(("room", "scheme"), [(SCREEN, "light"), (TELEPHONE, "dark")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("room", [SCREEN, TELEPHONE], ids=["screen", "telephone"])
 def test_axe_finds_nothing_on_any_kind_of_page(site: Site, room: ViewportSize, scheme: str) -> None:
     page = site.visitor.page
     page.set_viewport_size(room)
@@ -121,6 +126,17 @@ def test_axe_finds_nothing_on_any_kind_of_page(site: Site, room: ViewportSize, s
     page.emulate_media(color_scheme="light")
     page.set_viewport_size(WIDE)
     assert found == {}
+
+
+def test_axe_finds_nothing_on_the_pages_of_those_who_are_not_signed_in(site: Site, chromium: Browser) -> None:
+    for scheme in ("light", "dark"):
+        with closing(chromium.new_context(viewport=TELEPHONE, color_scheme=scheme)) as context:  # type: ignore[arg-type]
+            page = context.new_page()
+            for path in ("/login", "/login/link?key=nothing"):
+                page.goto(site.visitor.address + path)
+                page.evaluate(AXE)
+                result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+                assert [each["id"] for each in result["violations"]] == [], path
 
 
 def test_next_and_previous_pages_keep_the_focus_and_the_place(site: Site) -> None:

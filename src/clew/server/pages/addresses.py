@@ -56,6 +56,11 @@ def explanation(run_id: str, row_id: str, column: str, **query: object) -> str:
     return _with(f"{run(run_id)}/explain", {"row": row_id, "column": column, **query})
 
 
+def explained_rows(run_id: str, row_id: str, column: str, **query: object) -> str:
+    """More of the rows behind a summary, for a script that adds them to the explanation."""
+    return _with(f"{run(run_id)}/explain/rows", {"row": row_id, "column": column, **query})
+
+
 def download(run_id: str, row_id: str, column: str, **query: object) -> str:
     """The same explanation as one file."""
     return _with(f"{run(run_id)}/explain.html", {"row": row_id, "column": column, **query})

@@ -8,6 +8,7 @@ from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words
+from clew.server.pages.drawing.bridge_chart import BridgePicture, bridge_picture
 
 _WIDTH = 1000
 """Of the drawing, in its own units."""
@@ -56,6 +57,7 @@ class WhyChangedPage:
     value_a: str
     value_b: str
     bars: tuple[WaterfallBar, ...]
+    picture: BridgePicture | None
     remarks: tuple[str, ...]
     problem: str | None
 
@@ -91,9 +93,14 @@ def why_changed_page(
         value_a=f"{answer.value_a:,f}" if answer else "",
         value_b=f"{answer.value_b:,f}" if answer else "",
         bars=_bars(answer) if answer else (),
+        picture=_picture(answer) if answer else None,
         remarks=(*answer.notes, *(f"Without effect: {each}." for each in answer.without_effect)) if answer else (),
         problem=problem,
     )
+
+
+def _picture(found: ChangeBridge) -> BridgePicture:
+    return bridge_picture(found.value_a, [(cause.title, cause.amount) for cause in found.causes], found.value_b)
 
 
 def _bars(found: ChangeBridge) -> tuple[WaterfallBar, ...]:
