@@ -20,7 +20,6 @@ from tests.explain.sample_traces import MONTH, sample_data, sample_plans
 from tests.trace.recorded_interpretation import Recorded
 from tests.trace.trace_writer import Style, Writer
 
-
 WRONG_RATE = Decimal("1.192000")
 """What one engine took for the rate from euros to dollars, which is 1.092."""
 
@@ -72,7 +71,9 @@ class TracingExecutor(FakeExecutor):
 
 def write_close_trace(root: Path, run_id: str, *, has_wrong_rate: bool = False) -> list[ArtifactRef]:
     """What a run of the close leaves behind, and the references that its events name."""
-    writer = Writer(root, _interpreted_close(has_wrong_rate=has_wrong_rate), Style(files=2, row_group=500), run_id=run_id)
+    writer = Writer(
+        root, _interpreted_close(has_wrong_rate=has_wrong_rate), Style(files=2, row_group=500), run_id=run_id
+    )
     writer.write()
     references = list[ArtifactRef]()
     for part in writer.parts:

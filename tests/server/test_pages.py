@@ -218,9 +218,12 @@ def test_the_rows_behind_a_total_come_piece_by_piece_and_are_those_of_the_whole_
         for each, found in _rows_shown(piece).items():
             so_far[each] += found
     assert so_far == _rows_shown(whole)
-    assert re.search(r"([\d,]+) expressions on this page", piece)[1] == re.search(  # type: ignore[index]
-        r"([\d,]+) expressions on this page", whole
-    )[1]
+    assert (
+        re.search(r"([\d,]+) expressions on this page", piece)[1]
+        == re.search(  # type: ignore[index]
+            r"([\d,]+) expressions on this page", whole
+        )[1]
+    )
 
 
 def _rows_shown(page: str) -> dict[str, list[str]]:

@@ -30,9 +30,7 @@ CLOSED = "gl-close 2026-01: current, ties"
 
 
 @pytest.fixture(scope="module")
-def auditor(
-    chromium: Browser, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Visitor]:
+def auditor(chromium: Browser, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
     """A user of a workspace whose January was closed with a wrong rate at first, and then with the right one."""
     folder = write_ledger(tmp_path_factory.mktemp("journeys") / "ledger", store=new_schema(postgres))
     with pytest.MonkeyPatch.context() as patch, serving(folder, patch, run_id="") as served:
@@ -130,11 +128,13 @@ def test_many_rows_of_an_explanation_come_one_after_the_other_and_can_be_stopped
 
 def test_a_graph_of_five_hundred_boxes_is_readable(auditor: Visitor) -> None:
     """A year of months of forty projects, drawn by the server, moved by its script."""
-    nodes = [GraphNode(f"{n}", "run COMPLETED", f"Close of entity {n // 12}", f"2026-{n % 12 + 1:02}") for n in range(480)]
+    nodes = [
+        GraphNode(f"{n}", "run COMPLETED", f"Close of entity {n // 12}", f"2026-{n % 12 + 1:02}") for n in range(480)
+    ]
     nodes += [GraphNode(f"d{n}", "dataset", f"ledger-{n}", "12 periods") for n in range(40)]
     edges = [(f"{n}", f"d{n // 12}") for n in range(480)]
     found = lineage_page(Graph(tuple(nodes), tuple(edges)), title="Lineage", lead="Many.", has_filter=True)
-    frame = Shell((), "Lineage", "w", "dev", "u", "admin", None, True, ("graph.js",), None)  # noqa: FBT003
+    frame = Shell((), "Lineage", "w", "dev", "u", "admin", None, True, ("graph.js",), None)
     text = Templates().render("lineage.html", page=found, shell=frame)
     page = auditor.page
     page.route("**/lineage", lambda route: route.fulfill(status=200, content_type="text/html", body=text), times=1)

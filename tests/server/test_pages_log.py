@@ -126,4 +126,3 @@ def test_what_happens_in_another_run_is_not_in_the_log(tmp_path: Path) -> None:
         thread.join()
     assert [line.text for line in lines_of(root, "one")] == ["said by one"]
     assert [line.text for line in lines_of(root, "two")] == ["said by two"]
-

@@ -91,8 +91,8 @@ def explain(
 
     The column may have the name of the working dataset before it, as in expressions.
     `top` is how many of the rows behind a summary are shown; None shows all. `skip` leaves out the first of them, for
-    those who have seen them. With `every_row` the evaluator in Python sees all of them, not a sample. UserError if there
-    is no such row, column or step.
+    those who have seen them. With `every_row` the evaluator in Python sees all of them, not a sample. UserError if
+    there is no such row, column or step.
     """
     seq, name = _asked(trace, column, at)
     budget = _Budget(max(_MOST_NODES, _NODES_PER_ROW * ((top or 0) - skip)))

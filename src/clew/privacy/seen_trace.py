@@ -278,7 +278,10 @@ class SeenTrace:
         return tuple(found)
 
     def first_read(self, dataset: str, find: FindRows, limit: int = _FEW) -> RowsRead:
-        """The first rows of a dataset that the run read, by its id or name. Without columns that the role may not see."""
+        """The first rows of a dataset that the run read, by its id or name, without columns that the role may not see.
+
+        They are found by `find`, since what finds them also explains, which is loaded only when it is needed.
+        """
         self.policy.require_rows()
         [use, *_] = self._read(dataset)
         eyes = self.eyes.dataset(use)

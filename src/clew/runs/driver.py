@@ -21,8 +21,8 @@ from clew.runs.executor import Concluding, ExecutorFactory, Interruption, StepEx
 from clew.runs.leases import Claim, LateWrite, OutOfDate, PeriodBusy
 from clew.runs.limits import RetryPolicy, StoreLimits, delay_before
 from clew.runs.projector import Projector
-from clew.runs.run_log import RunLogs, note, note_error, this_driver
 from clew.runs.rotation import can_rotate, closing, remaining_steps
+from clew.runs.run_log import RunLogs, note, note_error, this_driver
 from clew.runs.secrets import SecretScope, SecretsResolver, StepSecrets
 from clew.runs.signal_service import SignalEffects
 from clew.runs.step_group import CommitListener, StepGroups

@@ -1,7 +1,7 @@
 """The log of a run's driver: what it did and what went wrong, with tracebacks, for those who operate runs.
 
-Events are the history of a run; this is for the case that they are not enough. It is bounded, has no secrets in it, and a
-run never fails because its log cannot be written.
+Events are the history of a run; this is for the case that they are not enough. It is bounded, has no secrets in it, and
+a run never fails because its log cannot be written.
 """
 
 import json

@@ -108,7 +108,7 @@ def compare_page(trace: SeenTrace, others: Sequence[tuple[str, str]], query: Com
     return ComparePage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         others=tuple(OtherRun(run_id, name, run_id == query.other) for run_id, name in others),
         outputs=tuple((step.seq, step.name, step.seq == chosen) for step in outputs),

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from decimal import Decimal
 from dataclasses import replace
+from decimal import Decimal
 
 from clew.change.restating import Restatements
 from clew.deferred import dataclass
@@ -62,7 +62,7 @@ class Verdict:
     def read(cls, text: str) -> "Verdict":
         """The verdict that `written` gave; none where it is something else."""
         numbers = text.split(".")
-        return cls(*map(int, numbers)) if len(numbers) == 4 and all(map(str.isdecimal, numbers)) else cls()  # noqa: PLR2004
+        return cls(*map(int, numbers)) if len(numbers) == 4 and all(map(str.isdecimal, numbers)) else cls()
 
     @property
     def written(self) -> str:
@@ -162,4 +162,3 @@ def _left_out(values: int) -> str:
     return (
         f"but {words.counted(values, 'value')} {'is' if values == 1 else 'are'} not explained here: each has its link"
     )
-

@@ -200,7 +200,9 @@ class _Tree:
             return None
         shares = [each.share for each in cause.parents.contributors]
         known = [share for share in shares if share is not None]
-        share = words.percent(1 - before.share - sum(known, Decimal(0))) if known and len(known) == len(shares) else None
+        share = (
+            words.percent(1 - before.share - sum(known, Decimal(0))) if known and len(known) == len(shares) else None
+        )
         offered = next((number for number in _MORE if number > seen), None)
         if offered is None:
             return Rest(left, share, None, 0)

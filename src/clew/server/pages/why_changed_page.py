@@ -82,7 +82,7 @@ def why_changed_page(
     return WhyChangedPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         others=tuple((run_id, name, run_id == query.other) for run_id, name in others),
         columns=tuple((name, name == query.column) for name in columns),

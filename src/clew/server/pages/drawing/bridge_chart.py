@@ -66,7 +66,8 @@ def bridge_picture(first: Decimal, causes: Sequence[tuple[str, Decimal]], second
     spans.append((base, second, "end", "Second run", f"{second:,f}"))
     bars = tuple(_bar(number, span, y(span[0]), y(span[1])) for number, span in enumerate(spans))
     joints = tuple(
-        (bar.x + bar.width, following.x, y(level)) for bar, following, level in zip(bars, bars[1:], levels, strict=False)
+        (bar.x + bar.width, following.x, y(level))
+        for bar, following, level in zip(bars, bars[1:], levels, strict=False)
     )
     said = "; ".join(f"{title} {amount:+,f}" for title, amount in causes) or "nothing"
     described = f"From {first:,f} to {second:,f} by {len(causes)} {'cause' if len(causes) == 1 else 'causes'}: {said}"

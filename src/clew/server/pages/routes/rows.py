@@ -125,9 +125,7 @@ def explained_rows(
     last = min(top, skip + _MOST_AT_ONCE)
     found = _explained(visit, run, row, column, at, last, skip)
     before, so_far = rows_before(skip, scale, share), Verdict.read(verdict)
-    return desk.fragment(
-        "explain_rows.html", more_rows(found, lambda run_id: title_of(visit, run_id), before, so_far)
-    )
+    return desk.fragment("explain_rows.html", more_rows(found, lambda run_id: title_of(visit, run_id), before, so_far))
 
 
 @router.get("/runs/{run}/explain")
