@@ -1,5 +1,6 @@
 """The log of a run's driver: what it says, who may read it, and what it never shows."""
 
+import logging
 import threading
 from pathlib import Path
 
@@ -126,3 +127,15 @@ def test_what_happens_in_another_run_is_not_in_the_log(tmp_path: Path) -> None:
         thread.join()
     assert [line.text for line in lines_of(root, "one")] == ["said by one"]
     assert [line.text for line in lines_of(root, "two")] == ["said by two"]
+
+
+def test_warnings_are_printed_once_while_a_run_is_driven(
+    served: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_id = served.starter.submit("gl-close", "2026-02").run_id
+    served.engine.during["10"] = lambda _context: logging.getLogger("clew.engine").warning("the disk is nearly full")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # as in a process that has set up no logging
+    served.finish(run_id)
+    assert capsys.readouterr().err.count("the disk is nearly full") == 1
+    [line] = [line for line in served.workspace.get_run(run_id).driver_log() if line.level == "warning"]
+    assert line.text == "the disk is nearly full"

@@ -15,7 +15,7 @@ from clew.deferred import dataclass
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, EVIDENCE_TOO_LARGE, ROW_NOT_FOUND
-from clew.explain.group_totals import look_at_once
+from clew.explain.group_totals import SAMPLE, look_at_once
 from clew.explain.kept_rows import kept_row
 from clew.explain.parents import (
     Contribution,
@@ -69,6 +69,8 @@ _MOST_NODES = 400
 _NODES_PER_ROW = 6
 """Of a summary, where many of its rows are asked for."""
 _EXAMPLES = 3
+_SAMPLE_AGAIN = 20
+"""Rows that the evaluator in Python checks where the first rows of a summary were asked for before, and checked."""
 _AT_ONCE = 4
 MOST_EVIDENCE = 100_000
 """The most values of an explanation that leaves nothing out."""
@@ -394,10 +396,9 @@ class _Explainer:
         """A group, looked at as a whole where that gives the same as looking at every row."""
         if self.top is not None and not self.every_row:
             before = self.trace.run.before(step.seq)
-            shown = slice(skip, self.top)
-            group = look_at_once(
-                self.trace, step, keys, expression, stored, shown=shown, states=partial(self._states, before)
-            )
+            shown, read = slice(skip, self.top), partial(self._states, before)
+            sample = SAMPLE if not skip else _SAMPLE_AGAIN
+            group = look_at_once(self.trace, step, keys, expression, stored, shown=shown, states=read, sample=sample)
             if group is not None:
                 return group
         group = look_at(parents_of(self.trace, step, keys, expression), expression, stored, self.top)

@@ -23,7 +23,7 @@ from clew.deferred import dataclass
 from clew.diagnostics import ClewError
 from clew.events.codec import iso, moment_of
 from clew.runs.clock import Clock, utc_now
-from clew.runs.secrets import RedactingFilter, Redactor
+from clew.runs.secrets import RecordKeeper, RedactingFilter, Redactor
 from clew.storage.layout import driver_log_key
 from clew.storage.root import StorageRoot
 
@@ -122,7 +122,7 @@ def note_error(text: str, error: BaseException) -> None:
     note(text, str(error) if is_plain else "".join(traceback.format_exception(error)).rstrip())
 
 
-class _ToRunLog(logging.Handler):
+class _ToRunLog(RecordKeeper):
     """Takes what Clew logs while it drives the run, and what it logs elsewhere about the run."""
 
     def __init__(self, log: RunLog, redactor: Redactor) -> None:
