@@ -226,6 +226,18 @@ def test_the_rows_behind_a_total_come_piece_by_piece_and_are_those_of_the_whole_
     )
 
 
+def test_numbers_that_no_script_sends_only_change_how_bars_look(shared: Served) -> None:
+    client, asked = shared.client("auditor"), {"row": total_row(shared), "column": "total_usd", "skip": "5", "top": "7"}
+    plain = as_page(client, f"/runs/{shared.run_id}/explain/rows", asked).text
+    for wrong in ("1e999999", "NaN", "Infinity", "-1", "x"):
+        page = as_page(client, f"/runs/{shared.run_id}/explain/rows", {**asked, "scale": wrong, "share": wrong}).text
+        assert _rows_shown(page)["amounts"] == _rows_shown(plain)["amounts"], wrong
+        assert len(page) < len(plain) + 2_000
+    for wrong in ("1.2.3", "x", "9" * 59):
+        page = as_page(client, f"/runs/{shared.run_id}/explain/rows", {**asked, "verdict": wrong}).text
+        assert _rows_shown(page)["amounts"] == _rows_shown(plain)["amounts"], wrong
+
+
 def _rows_shown(page: str) -> dict[str, list[str]]:
     return {
         "amounts": re.findall(r'share-line"><span class="amount">(.*?)</span>', page),

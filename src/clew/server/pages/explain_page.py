@@ -13,6 +13,8 @@ from clew.server.pages.explain_nodes import TreeNode, unlinked, walk
 from clew.server.pages.explain_tree import Before, TitleOf, tree_of
 
 TOP = 5
+_MOST_SHARE = 10**12
+"""Parts of a sum are small numbers, unless the sum is almost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +116,11 @@ def more_rows(explanation: Explanation, title_of: TitleOf, before: Before, so_fa
 def rows_before(skip: int, scale: str, share: str) -> Before:
     """What is on the page already, as its script tells it: numbers that only decide how bars and shares look."""
     try:
-        return Before(skip, Decimal(share or 0), Decimal(scale) if scale else None)
+        part, largest = Decimal(share or 0), Decimal(scale or 0)
     except ArithmeticError:
         return Before(skip)
+    is_a_share = part.is_finite() and largest.is_finite() and max(abs(part), abs(largest)) < _MOST_SHARE
+    return Before(skip, part, abs(largest) or None) if is_a_share else Before(skip)
 
 
 def explain_page(
