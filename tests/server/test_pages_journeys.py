@@ -129,9 +129,12 @@ def test_many_rows_of_an_explanation_come_one_after_the_other_and_can_be_stopped
 def test_a_graph_of_five_hundred_boxes_is_readable(auditor: Visitor) -> None:
     """A year of months of forty projects, drawn by the server, moved by its script."""
     nodes = [
-        GraphNode(f"{n}", "run COMPLETED", f"Close of entity {n // 12}", f"2026-{n % 12 + 1:02}") for n in range(480)
+        GraphNode(
+            key=f"{n}", kind="run COMPLETED", title=f"Close of entity {n // 12}", subtitle=f"2026-{n % 12 + 1:02}"
+        )
+        for n in range(480)
     ]
-    nodes += [GraphNode(f"d{n}", "dataset", f"ledger-{n}", "12 periods") for n in range(40)]
+    nodes += [GraphNode(key=f"d{n}", kind="dataset", title=f"ledger-{n}", subtitle="12 periods") for n in range(40)]
     edges = [(f"{n}", f"d{n // 12}") for n in range(480)]
     found = lineage_page(Graph(tuple(nodes), tuple(edges)), title="Lineage", lead="Many.", has_filter=True)
     frame = Shell((), "Lineage", "w", "dev", "u", "admin", None, True, ("graph.js",), None)
