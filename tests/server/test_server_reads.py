@@ -53,6 +53,7 @@ QUESTIONS: dict[str, dict[str, str]] = {
     "/runs/{run}/values": {"column": "currency", "where": WHERE},
     "/runs/{run}/outputs/{output}": {},
     "/runs/{run}/explain": {"row": ONE, "column": "amount_usd"},
+    "/runs/{run}/explain/rows": {"row": ONE, "column": "amount_usd"},
     "/runs/{run}/explain.html": {"row": ONE, "column": "amount_usd"},
     "/runs/{run}/evidence.zip": {"row": ONE, "column": "amount_usd"},
     "/runs/{run}/why-not": {"where": WHERE},

@@ -93,12 +93,14 @@ def explained(
     step: int | None = None,
     top: int | None = TOP,
     every_row: bool = False,
+    skip: int = 0,
 ) -> ExplainedValue:
     """Why a value is what it is, across all runs that the principal may see. `top` None shows every source row."""
     seen = at.seen(at.runs.find(run))
     seen.require_explanation(column)
     upstream = upstream_runs(at.state, cache(at.trace))
-    tree = explain(at.trace_of(at.runs.find(run)), row, column, step, upstream=upstream, top=top, every_row=every_row)
+    trace = at.trace_of(at.runs.find(run))
+    tree = explain(trace, row, column, step, upstream=upstream, top=top, every_row=every_row, skip=skip)
     return ExplainedValue.of(at.answers.explanation(tree))
 
 

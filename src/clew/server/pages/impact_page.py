@@ -60,7 +60,7 @@ def impact_page(trace: SeenTrace, project: str, ask: Callable[[], PlanImpact]) -
     return ImpactPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         project=project,
         project_address=addresses.project(project),

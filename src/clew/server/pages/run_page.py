@@ -228,6 +228,8 @@ class RunPage:
     rerun_address: str | None
     """Where a rerun is requested; None while the run has not ended, and for those who may start none."""
     evidence_address: str | None
+    log_address: str | None
+    """None for those who do not operate runs."""
     verified: str | None
     """When it was last verified, by whom, and with which result."""
     is_intact: bool
@@ -242,6 +244,7 @@ class Around:
     may_read_rows: bool
     may_read_captures: bool
     may_start: bool
+    may_read_log: bool
     verification: VerificationRecord | None
     source_of: Callable[[str], str | None]
     """The text of a file, as of the run's version if that is known."""
@@ -292,6 +295,7 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         why_changed_address=addresses.why_changed(record.run_id) if has_output else None,
         what_if_address=addresses.what_if(record.run_id) if has_output else None,
         rerun_address=addresses.rerun(record.run_id) if around.may_start and snapshot.status.is_terminal else None,
+        log_address=addresses.driver_log(record.run_id) if around.may_read_log else None,
         verified=None if around.verification is None else _verified(around.verification),
         is_intact=around.verification is None or around.verification.is_intact,
         evidence_address=addresses.evidence(record.run_id) if readable and view.plan is not None else None,
