@@ -16,7 +16,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import OTHER_SEAL_KEY
 from clew.diagnostics.codes.trace import FORGED_RECORD
 from clew.events.chain import KeySource, SealKey, event_content
-from clew.events.codec import canonical_json
+from clew.events.codec import canonical_json, iso
 from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote, problem_with
 from clew.store.database import Database, PlainSteps
 from clew.store.ledger_chain import SealedRows, add_notes, digest_of, last_entry
@@ -289,11 +289,17 @@ class SqlLedgerReader:
             return _events_digest(connection, run_id, last_seq)
 
     def deleted_runs(self) -> dict[str, dict[str, object]]:
-        """The runs that were deleted: the number of their last event, by whom and why, as entries name these."""
-        columns = run_deletions.c
+        """The runs that were deleted: the number of their last event, by whom, why and when, as entries name these."""
         with self._database.read() as connection:
-            found = connection.execute(sa.select(columns.run_id, columns.last_seq, columns.deleted_by, columns.reason))
-            return {row.run_id: {"last_seq": row.last_seq, "by": row.deleted_by, "reason": row.reason} for row in found}
+            return {
+                row.run_id: {
+                    "last_seq": row.last_seq,
+                    "by": row.deleted_by,
+                    "reason": row.reason,
+                    "at": iso(row.deleted_at),
+                }
+                for row in connection.execute(sa.select(run_deletions))
+            }
 
 
 def _vouched(
