@@ -5,7 +5,6 @@ no edit changes an answer: it is refused, or it is what it was.
 """
 
 import json
-import shutil
 import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator

@@ -297,6 +297,41 @@ def test_an_amount_that_differs_fails_or_warns_as_declared(
         assert '"Sum" of step 10' in view.snapshot.error.message
 
 
+def test_amounts_that_spark_saw_in_another_group_fail_though_they_add_up(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = output_totals._weight
+    wrong = "IF(`id` = 51, 'CHF', `currency`)"
+    monkeypatch.setattr(output_totals, "_weight", lambda control: sound(control).replace("`currency`", wrong))
+    control = {"name": "Sum", "expression": "amount", "by": ["currency"]}
+    shop.project("groups", output(10, "groups", "amount > 5"), controls=[control])
+    view = shop.run("groups", PERIOD)
+    assert view.snapshot.status == "FAILED"
+    assert view.snapshot.error is not None
+    assert "what was written belongs to other groups than the trace says" in view.snapshot.error.message
+    assert not (shop.root / "out" / "groups").exists()
+
+
+def test_personal_amounts_are_compared_and_not_recorded(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = copy.deepcopy(SHOP["datasets/orders.yaml"])
+    for column in orders["main_table"]["columns"]:
+        if column["name"] in {"amount", "currency"}:
+            column["privacy"] = "personal"
+    personal = shop.write({"datasets/wages.yaml": orders | {"id": "wages"}})
+    control = {"name": "Pay", "expression": "amount", "by": ["currency"]}
+    personal.project("pay", output(10, "pay"), dataset="wages", controls=[control])
+    view = shop.run("pay", PERIOD)
+    assert view.snapshot.status == "COMPLETED", view.snapshot.error
+    assert view.snapshot.steps[-1].amounts == {}
+    sound = output_totals._as_decimal
+    monkeypatch.setattr(output_totals, "_as_decimal", lambda sql, each: f"({sound(sql, each)} + 1.00)")
+    view = shop.run("pay", PERIOD)
+    assert view.snapshot.status == "FAILED"
+    assert view.snapshot.error is not None
+    assert '"Pay" of step 10' in view.snapshot.error.message
+    assert not any(character.isdigit() for character in view.snapshot.error.message.partition(" by ")[2])
+
+
 def test_an_output_that_can_never_take_a_row_ties(shop: Shop) -> None:
     """Spark removes what cannot match; the numbers must not be removed with it."""
     shop.project("none", output(10, "none", "FALSE"), controls=[{"name": "Sum", "expression": "amount"}])

@@ -1,4 +1,4 @@
-"""Answers rest on events that nobody has changed: a run is compared with its seals before it is shown or its rows are read.
+"""Answers rest on events that nobody has changed: a run is compared with its seals before anyone sees it or its rows.
 
 Where this machine does not have the key, that is left to the record of the read, which needs it.
 """
