@@ -17,10 +17,10 @@ from clew.engine.expressing import Expressing
 from clew.engine.names import named
 from clew.engine.operations.output import SELECTED, chosen_by
 from clew.engine.sql import quoted
+from clew.plan.group_marks import GIVEN, MISSING, MODULUS, SEPARATOR, WEIGHTS, has_marks, written_mark
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
 from clew.plan.planned_controls import PlannedControl
-from clew.plan.group_marks import GIVEN, MISSING, MODULUS, SEPARATOR, WEIGHTS, has_marks, written_mark
 from clew.plan.recorded_controls import controls_at
 from clew.storage.parts import ORDINAL
 

@@ -70,8 +70,8 @@ class SqlSealedRuns:
         )
         if report.breaks:
             return f"event {report.breaks[0].run_seq}: {report.breaks[0].problem}"
-        wrong = (head_problem(entry, events) for entry in entries if entry.kind in HEADS)
-        return next((problem for problem in wrong if problem is not None), None)
+        missing = (head_problem(entry, events) for entry in entries if entry.kind in HEADS)
+        return next((each for each in missing if each is not None), None)
 
     def events(self, run_id: str) -> tuple[RawEvent, ...]:
         """The history of a run as it is stored."""
