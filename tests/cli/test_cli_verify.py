@@ -289,6 +289,15 @@ def test_a_signal_that_was_cut_off_from_the_end_of_a_history_is_noticed(
     assert refused(site, capsys) == "ForgedHistory"
 
 
+def test_a_record_of_a_read_that_was_edited_is_not_shown(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(site, capsys) is None
+    assert command(["audit", "--json", "-w", str(site.root)]) == 0
+    assert json.loads(capsys.readouterr().out)["records"]
+    site.sql("UPDATE access_log SET actor = 'another' WHERE entry_id = (SELECT max(entry_id) FROM access_log)")
+    assert command(["audit", "--json", "-w", str(site.root)]) != 0
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "ForgedRecord"
+
+
 def test_a_run_whose_record_was_edited_is_not_shown(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["show", site.ran.failed, "--json", "-w", str(site.root)]) == 0
     site.sql(f"UPDATE runs SET status = 'COMPLETED' WHERE run_id = '{site.ran.failed}'")

@@ -187,16 +187,17 @@ class Ledger:
         mine = self._owner.rows_of(ledger)
         if connection.execute(sa.select(ledger.c.seq).where(mine).limit(1)).first() is None:
             return
-        key, known = self._known_key(), dict[str, dict[str, object]]()
+        key, known = self._known_key(), dict[str, object]()
+        subjects = sorted({sealed.sealed.subject_of(row) for row in rows})
+        for start in range(0, len(subjects), _PAGE):
+            about = ledger.c.subject_id.in_(subjects[start : start + _PAGE])
+            known |= _vouched(connection, sealed, key, mine, about)
         for row in rows:
-            subject = sealed.sealed.subject_of(row)
-            if subject not in known:
-                known[subject] = _vouched(connection, sealed, key, mine, ledger.c.subject_id == subject)
-            if known[subject].get(sealed.sealed.key_of(row)) == sealed.sealed.digest(row):
+            if known.get(sealed.sealed.key_of(row)) == sealed.sealed.digest(row):
                 continue
             # Rows of registries do not say of which tenant they are: it may be another one of the same environment.
             everyone = ledger.c.environment_id == self._owner.environment_id
-            others = _vouched(connection, sealed, key, everyone, ledger.c.subject_id == subject)
+            others = _vouched(connection, sealed, key, everyone, ledger.c.subject_id == sealed.sealed.subject_of(row))
             if others.get(sealed.sealed.key_of(row)) != sealed.sealed.digest(row):
                 yield row
 
