@@ -7,7 +7,7 @@ from datetime import datetime
 from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND
-from clew.store.reading import SqlSource, moment
+from clew.store.reading import SqlRow, SqlSource, moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,12 @@ _SAVED_OF_NO_RUN = "SELECT run_id FROM snapshots WHERE run_id NOT IN (SELECT run
 _ATTEMPTS = "SELECT step_id, logical_attempt_id, engine_attempt_id FROM step_attempts WHERE run_id = :run"
 
 
+def head_row(row: SqlRow) -> RunHeadRow:
+    """The head of a run. The row may hold more columns."""
+    values = {name: row[name] for name in _FIELDS}
+    return RunHeadRow(**values | {"not_before": moment(values["not_before"])})
+
+
 class SqlRunHeads:
     """Reads rows that follow from the events of runs, for those who compare them."""
 
@@ -43,8 +49,7 @@ class SqlRunHeads:
         rows = self._source.rows(_HEAD, {"run": run_id})
         if not rows:
             raise UserError(RUN_NOT_FOUND.anywhere(run_id=run_id))
-        values = {name: rows[0][name] for name in _FIELDS}
-        return RunHeadRow(**values | {"not_before": moment(values["not_before"])})
+        return head_row(rows[0])
 
     def saved_seq(self, run_id: str) -> int | None:
         """The last event that the saved state of a run knows, by the column beside it."""
