@@ -158,6 +158,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             claim = at.state.stores.leases.acquire(ran.january, owner="w", ttl_s=60)
             assert claim is not None
             assert at.state.stores.attempts.next_engine_attempt(claim.lease, "10", 1) == 2
+            assert at.state.stores.attempts.next_engine_attempt(claim.lease, "RUN", 1) == 2  # no event tells of it
             at.state.stores.leases.release(claim.lease, seen_seq=claim.run.last_seq)
             event = RaisedAlert(alert=Alert.WRITE_BUDGET_EXCEEDED, message="many events").event(utc_now)
             at.state.stores.writer.append(ran.january, [replace(event, step_id="10", engine_attempt_id=2)])

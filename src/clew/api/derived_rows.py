@@ -91,7 +91,7 @@ def attempt_problems(state: State, run_id: str, events: Sequence[StoredEvent]) -
     for (step_id, attempt), number in named.items():
         if counted.get((step_id, attempt), 1) < number:
             yield f"its events name attempt {number} of step {step_id}, which was not counted"
-    known = {step_id for step_id, _ in named}
+    known = {event.step_id for event in events}
     for step_id, _ in counted:
         if step_id not in known:
             yield f"attempts of a step {step_id} were counted, which no event names"
