@@ -301,7 +301,7 @@ def test_amounts_that_spark_saw_in_another_group_fail_though_they_add_up(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound = output_totals._weight
-    wrong = "IF(`id` = 51, 'CHF', `currency`)"
+    wrong = "IF(`id` = 52, 'CHF', `currency`)"
     monkeypatch.setattr(output_totals, "_weight", lambda control: sound(control).replace("`currency`", wrong))
     control = {"name": "Sum", "expression": "amount", "by": ["currency"]}
     shop.project("groups", output(10, "groups", "amount > 5"), controls=[control])
@@ -314,6 +314,7 @@ def test_amounts_that_spark_saw_in_another_group_fail_though_they_add_up(
 
 def test_personal_amounts_are_compared_and_not_recorded(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = copy.deepcopy(SHOP["datasets/orders.yaml"])
+    orders["main_table"]["columns"].append({"name": "weight", "type": "double"})
     for column in orders["main_table"]["columns"]:
         if column["name"] in {"amount", "currency"}:
             column["privacy"] = "personal"

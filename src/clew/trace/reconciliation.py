@@ -284,8 +284,9 @@ class _Reconciler:
         whole = [_line(what, seq, name, summed(totals)) for what, seq, name, totals in flow]
         recorded = self._amounts.get(output.seq, {}).get(control.name)
         lost = recorded is None and not is_protected(self._plan, control)
-        problem = "Spark could not add it up: it has more than 38 digits" if lost else _wrong_groups(recorded, ends)
-        yield Waterfall(output, control, (*whole, *self._recorded_ends(output, ends, recorded)), problem=problem)
+        problem = "Spark could not add it up: it has more than 38 digits" if lost else None
+        total = Waterfall(output, control, (*whole, *self._recorded_ends(output, ends, recorded)), problem=problem)
+        yield replace(total, problem=_wrong_groups(recorded, ends)) if total.ties else total
         for key in sorted({key for _, _, _, totals in flow for key in totals} | closing.keys(), key=_sortable):
             if not control.by:
                 return
