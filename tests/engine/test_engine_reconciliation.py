@@ -261,7 +261,7 @@ def test_a_run_that_loses_a_row_is_not_completed(shop: Shop, capsys: pytest.Capt
     assert view.snapshot.error.code == "TotalsDiffer"
     assert "+1 rows" in view.snapshot.error.message
     assert view.snapshot.failed_step == "10"
-    assert not (shop.root / "out" / "lost").exists(), "an output that does not tie is not published"
+    assert not (shop.root / "reports" / "lost").exists(), "an output that does not tie is not published"
     assert command(["reconcile", view.record.run_id, "--json", "-w", str(shop.root)]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["ties"] is False
@@ -309,7 +309,7 @@ def test_amounts_that_spark_saw_in_another_group_fail_though_they_add_up(
     assert view.snapshot.status == "FAILED"
     assert view.snapshot.error is not None
     assert "what was written belongs to other groups than the trace says" in view.snapshot.error.message
-    assert not (shop.root / "out" / "groups").exists()
+    assert not (shop.root / "reports" / "groups").exists()
 
 
 def test_personal_amounts_are_compared_and_not_recorded(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
