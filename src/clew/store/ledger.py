@@ -16,7 +16,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import OTHER_SEAL_KEY
 from clew.diagnostics.codes.trace import FORGED_RECORD
 from clew.events.chain import KeySource, SealKey, event_content
-from clew.events.codec import canonical_json
+from clew.events.codec import canonical_json, iso
 from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote, problem_with
 from clew.store.database import Database, PlainSteps
 from clew.store.ledger_chain import SealedRows, add_notes, digest_of, last_entry
@@ -187,16 +187,17 @@ class Ledger:
         mine = self._owner.rows_of(ledger)
         if connection.execute(sa.select(ledger.c.seq).where(mine).limit(1)).first() is None:
             return
-        key, known = self._known_key(), dict[str, dict[str, object]]()
+        key, known = self._known_key(), dict[str, object]()
+        subjects = sorted({sealed.sealed.subject_of(row) for row in rows})
+        for start in range(0, len(subjects), _PAGE):
+            about = ledger.c.subject_id.in_(subjects[start : start + _PAGE])
+            known |= _vouched(connection, sealed, key, mine, about)
         for row in rows:
-            subject = sealed.sealed.subject_of(row)
-            if subject not in known:
-                known[subject] = _vouched(connection, sealed, key, mine, ledger.c.subject_id == subject)
-            if known[subject].get(sealed.sealed.key_of(row)) == sealed.sealed.digest(row):
+            if known.get(sealed.sealed.key_of(row)) == sealed.sealed.digest(row):
                 continue
             # Rows of registries do not say of which tenant they are: it may be another one of the same environment.
             everyone = ledger.c.environment_id == self._owner.environment_id
-            others = _vouched(connection, sealed, key, everyone, ledger.c.subject_id == subject)
+            others = _vouched(connection, sealed, key, everyone, ledger.c.subject_id == sealed.sealed.subject_of(row))
             if others.get(sealed.sealed.key_of(row)) != sealed.sealed.digest(row):
                 yield row
 
@@ -289,11 +290,17 @@ class SqlLedgerReader:
             return _events_digest(connection, run_id, last_seq)
 
     def deleted_runs(self) -> dict[str, dict[str, object]]:
-        """The runs that were deleted: the number of their last event, by whom and why, as entries name these."""
-        columns = run_deletions.c
+        """The runs that were deleted: the number of their last event, by whom, why and when, as entries name these."""
         with self._database.read() as connection:
-            found = connection.execute(sa.select(columns.run_id, columns.last_seq, columns.deleted_by, columns.reason))
-            return {row.run_id: {"last_seq": row.last_seq, "by": row.deleted_by, "reason": row.reason} for row in found}
+            return {
+                row.run_id: {
+                    "last_seq": row.last_seq,
+                    "by": row.deleted_by,
+                    "reason": row.reason,
+                    "at": iso(row.deleted_at),
+                }
+                for row in connection.execute(sa.select(run_deletions))
+            }
 
 
 def _vouched(
