@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test matrix matrix-few integrations stores lint types imports format bench lock docs golden clean java jars simulate model history faults mutants coverage
+.PHONY: help setup demo check test matrix matrix-few integrations stores lint types imports format bench lock docs golden clean java jars simulate model history faults mutants coverage soak
 
 # The versions of Spark that `make matrix` tries, the oldest first; `make test` has the one of constraints.txt.
 SPARKS       ?= 4.0.5 4.1.4 4.2.1 4.3.0
@@ -15,7 +15,7 @@ FEW_TESTS    := tests/engine/test_spark_versions.py tests/engine/test_spark_inte
                 tests/engine/test_sql_cases.py tests/engine/test_loading_csv.py tests/engine/test_engine_runs.py
 
 # How many seeds `make simulate` tries; or one SEED alone, or as many as MINUTES allow; with a planted mistake (MUTANT),
-# or several times as many faults as usual (RATE).
+# or several times as many faults as usual (RATE). `make soak` takes MINUTES, too, or ten.
 SEEDS        ?=
 SEED         ?=
 MINUTES      ?=
@@ -177,6 +177,9 @@ simulate: $(STAMP) ## runs in a simulated computer that fails; SEEDS=10000 tries
 faults: java $(STAMP) ## a run for each call that it makes, with that call failing; PLACE=servers on PostgreSQL and S3
 	@$(BIN)/python -m tests.faults --place $(PLACE) $(if $(KIND),--kind $(KIND)) $(if $(FAULT),--fault "$(FAULT)") \
 		$(if $(EVERY),--every $(EVERY)) $(if $(CALL),--call $(CALL))
+
+soak: java $(STAMP) ## server, workers, PostgreSQL, S3 and a webhook under load for MINUTES; figures into benchmarks/RESULTS.md
+	@CLEW_SOAK_MINUTES=$(if $(MINUTES),$(MINUTES),10) $(if $(SEED),CLEW_SOAK_SEED=$(SEED)) $(BIN)/python -m benchmarks soak
 
 # Cosmic Ray and coverage.py have an environment each, with everything of $(VENV) in it.
 mutants: $(STAMP) ## how many of a sample of small mistakes the tests notice, by package
