@@ -62,12 +62,12 @@ HDFS_SERVER  := org.apache.hadoop:hadoop-client-minicluster:$(HADOOP) javax.xml.
 SPARK_HAS    := io.netty,org.slf4j,commons-codec,commons-logging,org.apache.httpcomponents
 MAVEN_COPIES := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
 
-# An environment that has one package more than $(VENV).
+# An environment that has a few packages more than $(VENV).
 beside = env=.venv-integrations/$(1); test -e $$env/.installed || { echo "Setting up $$env ..."; rm -rf $$env; \
 	$(BIN)/python -m venv $$env && \
 	$(BIN)/python -c 'import sysconfig as s; print("import site; site.addsitedir(" + repr(s.get_path("purelib")) + ")")' \
 		> "$$($$env/bin/python -c 'import sysconfig as s; print(s.get_path("purelib"))')/the-rest.pth" && \
-	$$env/bin/python -m pip install --quiet --disable-pip-version-check "$(2)" && touch $$env/.installed; }
+	$$env/bin/python -m pip install --quiet --disable-pip-version-check $(2) && touch $$env/.installed; }
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -183,11 +183,11 @@ soak: java $(STAMP) ## server, workers, PostgreSQL, S3 and a webhook under load 
 
 # Cosmic Ray and coverage.py have an environment each, with everything of $(VENV) in it.
 mutants: $(STAMP) ## how many of a sample of small mistakes the tests notice, by package
-	@$(call beside,mutants,$(COSMIC_RAY))
+	@$(call beside,mutants,"$(COSMIC_RAY)" "$(COVERAGE)")
 	@.venv-integrations/mutants/bin/python -m tools.mutants --count $(COUNT) $(if $(PACKAGE),--package $(PACKAGE)) $(if $(SEED),--seed $(SEED))
 
 coverage: java $(STAMP) ## which lines and branches of each package the tests take; TESTS=tests/lang runs some only
-	@$(call beside,coverage,$(COVERAGE))
+	@$(call beside,coverage,"$(COVERAGE)")
 	@rm -rf .coverage-data && mkdir .coverage-data
 	@python=.venv-integrations/coverage/bin/python; failed=; \
 		$$python -m coverage run --rcfile=tools/coverage.ini -m pytest -n 2 $(TESTS) || failed=1; \

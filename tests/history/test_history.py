@@ -1,18 +1,28 @@
 """Workspaces that earlier versions of Clew wrote, opened by this one.
 
 Each folder has a sample workspace whose two projects were run by the code of that time, on Spark, and what that code
-answered about the runs. The state store is brought to the schema of today; the answers must be the same.
+answered about the runs. The state store is brought to the schema of today; the answers must be the same. So must be
+what the events of then mean, and what the projects do when they are run again.
 """
 
 import json
+import re
+import sqlite3
 import tarfile
+from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import dataset
 
+from clew.api.state import open_state
+from clew.api.workspace import Workspace
 from clew.cli.main import run
+from clew.events.reducer import project_run
 from clew.storage.parts import LAYOUT_VERSION
 
 HERE = Path(__file__).parent
@@ -25,9 +35,18 @@ def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """A copy of a workspace that was kept, and what was known about it."""
     folder: Path = request.param.parent
     root = tmp_path_factory.mktemp(folder.name)
-    with tarfile.open(folder / "workspace.tar.gz") as packed:
-        packed.extractall(root, filter="data")
-    return root, json.loads(request.param.read_text(encoding="utf-8"))
+    with tarfile.open(folder / "workspace.tar.gz") as archive:
+        archive.extractall(root, filter="data")
+    return root, {"folder": folder.name, **json.loads(request.param.read_text(encoding="utf-8"))}
+
+
+@pytest.fixture(scope="module")
+def packed(kept: tuple[Path, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same workspace, as it was packed; nothing of today opens it."""
+    root = tmp_path_factory.mktemp("packed")
+    with tarfile.open(HERE / kept[1]["folder"] / "workspace.tar.gz") as archive:
+        archive.extractall(root, filter="data")
+    return root
 
 
 @pytest.fixture
@@ -61,9 +80,64 @@ def test_answers_about_rows_are_the_same(kept: tuple[Path, Any], ask: Ask) -> No
         assert list(differences(known["answer"], ask(*known["command"]))) == []
 
 
+def test_events_mean_what_they_meant(kept: tuple[Path, Any], packed: Path) -> None:
+    """The snapshots that were saved then are what the same events give now."""
+    with closing(sqlite3.connect(packed / ".clew" / "state.db")) as database:
+        saved = dict(database.execute("SELECT run_id, document FROM snapshots"))
+        counted = dict(database.execute("SELECT run_id, count(*) FROM run_events GROUP BY run_id"))
+    assert len(saved) == len(kept[1]["runs"])
+    with Workspace(kept[0]) as workspace, open_state(workspace.run_environment) as state:
+        for run_id, document in saved.items():
+            events = state.stores.reader.events(run_id)
+            assert len(events) == counted[run_id]
+            assert list(differences(json.loads(document), project_run(run_id, events).to_json())) == []
+
+
+def test_parts_lie_under_the_digests_of_then(kept: tuple[Path, Any], packed: Path) -> None:
+    storage = packed / ".clew" / "storage"
+    described = [json.loads(path.read_text(encoding="utf-8")) for path in storage.rglob("part.json")]
+    files = [file for part in described for file in part["files"]]
+    assert len(files) > 10
+    for file in files:
+        assert sha256((storage / file["path"]).read_bytes()).hexdigest() == file["sha256"]
+        assert (kept[0] / ".clew" / "storage" / file["path"]).read_bytes() == (storage / file["path"]).read_bytes()
+
+
 def test_every_file_is_what_its_digest_says(kept: tuple[Path, Any], ask: Ask) -> None:
     for known in kept[1]["runs"]:
         assert ask("verify", known["run_id"])["findings"] == []
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_project_does_today_what_it_did_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the workspace of the first layout: the same counts, the same rows, and the same reasons for a total."""
+    known = json.loads((HERE / "layout-1" / "expected.json").read_text(encoding="utf-8"))
+    with tarfile.open(HERE / "layout-1" / "workspace.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    monkeypatch.chdir(tmp_path)
+    before = rows_of(tmp_path / "out" / "gl-closed")
+    assert run(["run", "gl-close", "--period", "2026-01", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert [{name: step[name] for name in known["runs"][0]["steps"][0]} for step in again["steps"]] == known["runs"][0][
+        "steps"
+    ]
+    assert rows_of(tmp_path / "out" / "gl-closed") == before
+    command, then = known["answers"][0]["command"], known["answers"][0]["answer"]
+    assert run([command[0], again["run_id"], *command[2:], "--json"]) == 0
+    now = json.loads(capsys.readouterr().out)
+    made_up = re.compile(f"{again['run_id']}|{command[1]}|[0-9a-f]{{8}}-[0-9a-f]{{4}}-8[0-9a-f]{{3}}-[0-9a-f-]{{17}}")
+    assert (
+        list(differences(json.loads(made_up.sub("", json.dumps(then))), json.loads(made_up.sub("", json.dumps(now)))))
+        == []
+    )
+
+
+def rows_of(folder: Path) -> Counter[str]:
+    """The rows of an output, without what they are called."""
+    found = dataset.dataset(folder, partitioning=None).to_table().to_pylist()
+    return Counter(repr({name: value for name, value in row.items() if not name.startswith("_")}) for row in found)
 
 
 def differences(known: Any, found: Any, place: str = "") -> Any:
