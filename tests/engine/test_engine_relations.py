@@ -54,7 +54,7 @@ class Way:
 
 
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-_GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "CODEGEN_ONLY"}
+_GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 _ADAPTIVE = {"spark.sql.adaptive.enabled": "true"}
 _PLANNED_ONCE = {"spark.sql.adaptive.enabled": "false"}
 _ONE = {"spark.sql.shuffle.partitions": "1"}

@@ -21,7 +21,6 @@ from clew.events import (
     RunRejected,
     RunResumed,
     RunRetried,
-    RunStarted,
     SignalRejected,
     StepSkipped,
     StepStarted,
