@@ -145,6 +145,7 @@ def _told(row: Mapping[str, Any]) -> str:
 @given(related_projects(), related_tables())
 def test_how_spark_does_it_does_not_matter(spark: SparkSession, project: Project, data: Data) -> None:
     expected = ran(spark, project, data)
+    assume(isinstance(expected, Told))
     for way in WAYS:
         assert ran(spark, project, data, way) == expected, way.name
 
