@@ -14,10 +14,15 @@ FIRST = "0" * 64
 """Stands for the hash before the first entry."""
 
 
+_TABLES_AT_FIRST = ("api_tokens", "browser_sessions", "dataset_versions", "project_versions", "access_log")
+"""What the ledger vouched for before its first entry said so."""
+
+
 class EntryKind(StrEnum):
     """What an entry records."""
 
     BEGUN = "ledger.begun"
+    """With the tables that it vouches for. Once more where a later version of Clew vouches for more of them."""
     ADOPTED = "row.adopted"
     """A row from before the ledger."""
     RUN_ADOPTED = "run.adopted"
@@ -45,6 +50,12 @@ class EntryKind(StrEnum):
     CAPTURE_DELETED = "capture.deleted"
     VERIFIED = "verified"
     """A run, or the whole environment, was verified."""
+
+
+def tables_of(content: Mapping[str, object]) -> frozenset[str]:
+    """The tables that a ledger vouches for, by the content of the last entry with which it has begun."""
+    tables = content.get("tables", _TABLES_AT_FIRST)
+    return frozenset(map(str, tables)) if isinstance(tables, list | tuple) else frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ from clew.trace.sql import Sql, quoted
 SAMPLE = 500
 """So many rows of a group, the first ones, are evaluated in Python too."""
 
-_COMBINED = frozenset({"SUM", "AVG", "COUNT", "COUNT_ALL", "COUNT_DISTINCT", "MIN_AGG", "MAX_AGG"})
+COMBINED = frozenset({"SUM", "AVG", "COUNT", "COUNT_ALL", "COUNT_DISTINCT", "MIN_AGG", "MAX_AGG"})
+"""The aggregations whose values follow from what DuckDB computes."""
 _COUNT, _FIRST, _TOP, _EMPTY = "count", "first", "top", "empty"
 
 
@@ -58,24 +59,24 @@ def look_at_once(
     expression: Expression,
     stored: Value,
     *,
-    top: int,
+    shown: slice,
     states: ReadStates,
     sample: int = SAMPLE,
 ) -> Group | None:
     """A group with the rows that brought in the most; None where it has to be looked at row by row.
 
-    `states` reads the few rows that are shown, which lie anywhere.
+    `shown` are those of them, in order, that are wanted. `states` reads these few rows, which lie anywhere.
     """
     asked = _question(trace, step, keys, expression)
     if asked is None:
         return None
     try:
-        found = asked.rows.computed(_selected(asked, top, sample), _needed(asked), asked.condition, trace.today)
+        found = asked.rows.computed(_selected(asked, shown.stop, sample), _needed(asked), asked.condition, trace.today)
     except EngineBug:
         return None  # a value that does not fit, which the evaluator reports in its own words
     if not found or not found[_COUNT]:
         return None
-    return _looked(asked, found, stored, top, states)
+    return _looked(asked, found, stored, shown, states)
 
 
 def _question(trace: RunTrace, step: CreatingStep, keys: Keys, expression: Expression) -> _Question | None:
@@ -85,8 +86,8 @@ def _question(trace: RunTrace, step: CreatingStep, keys: Keys, expression: Expre
     rows = trace.working(before)
     condition = all_of([*in_group(keys), is_not_deleted(table), step.condition.tree if step.condition else None])
     assert condition is not None  # noqa: S101 - deleted rows are never in a group
-    calls = tuple(dict.fromkeys(_aggregates(expression)))
-    if not {call.function for call in calls} <= _COMBINED or not columns_of(expression) <= _of_table(table, rows):
+    calls = tuple(dict.fromkeys(aggregate_calls(expression)))
+    if not {call.function for call in calls} <= COMBINED or not columns_of(expression) <= _of_table(table, rows):
         return None
     arguments = dict[Apply, Sql]()
     for call in calls:
@@ -99,7 +100,8 @@ def _question(trace: RunTrace, step: CreatingStep, keys: Keys, expression: Expre
     return _Question(trace, rows, condition, calls, arguments, expression, tuple(sorted(columns)))
 
 
-def _aggregates(expression: Expression) -> Iterator[Apply]:
+def aggregate_calls(expression: Expression) -> Iterator[Apply]:
+    """The calls of an expression that add up a group."""
     for node in walk(expression):
         if isinstance(node, Apply) and isinstance(FUNCTIONS[node.function], AggregateFunction):
             yield node
@@ -118,7 +120,7 @@ def _selected(asked: _Question, top: int, sample: int) -> dict[str, Sql]:
     values = [Sql(f"v{number} := ") + asked.arguments[call] for number, call in enumerate(asked.arguments)]
     selected = {_COUNT: Sql("count(*)")}
     for number, each in enumerate(asked.calls):
-        selected |= {f"{number}:{name}": sql for name, sql in _parts_of(each, asked.arguments.get(each)).items()}
+        selected |= {f"{number}:{name}": sql for name, sql in parts_of(each, asked.arguments.get(each)).items()}
     selected[_FIRST] = _least([Sql(f"o := {ORDINAL}"), *values], sample)
     call = contributing_call(asked.expression)
     order = None if call is None else _order(call, asked.arguments[call])
@@ -155,7 +157,7 @@ def _order(call: Apply, value: Sql) -> Sql | None:
             return None
 
 
-def _parts_of(call: Apply, value: Sql | None) -> dict[str, Sql]:
+def parts_of(call: Apply, value: Sql | None) -> dict[str, Sql]:
     """The aggregates of DuckDB that the value of a call follows from."""
     if value is None:
         return {"count": Sql("count(*)")}
@@ -174,7 +176,7 @@ def _parts_of(call: Apply, value: Sql | None) -> dict[str, Sql]:
             return {"count": "count(" + value + ")"}
 
 
-def _combined(call: Apply, parts: Mapping[str, Any]) -> Value:
+def combined(call: Apply, parts: Mapping[str, Any]) -> Value:
     """The value of a call, from what DuckDB computed."""
     function, signature = FUNCTIONS[call.function], signature_of(call)
     assert isinstance(function, AggregateFunction)  # noqa: S101 - `_question` gives no other
@@ -189,10 +191,13 @@ def _combined(call: Apply, parts: Mapping[str, Any]) -> Value:
     return found
 
 
-def _looked(asked: _Question, found: Mapping[str, Any], stored: Value, top: int, states: ReadStates) -> Group | None:
+def _looked(
+    asked: _Question, found: Mapping[str, Any], stored: Value, wanted: slice, states: ReadStates
+) -> Group | None:
     count = int(found[_COUNT])
-    sample: dict[int, Mapping[str, Any]] = {each["o"]: each for each in (*found[_FIRST], *(found[_TOP] or ()))}
-    shown = [each["o"] for each in (*(found[_TOP] or ()), *(found.get(_EMPTY) or ()))][:top]
+    most = (found[_TOP] or ())[wanted]
+    sample: dict[int, Mapping[str, Any]] = {each["o"]: each for each in (*found[_FIRST], *most)}
+    shown = [each["o"] for each in (*(found[_TOP] or ()), *(found.get(_EMPTY) or ()))][wanted]
     first_rows = [each["o"] for each in found[_FIRST]]
     elsewhere = [ordinal for ordinal in shown if ordinal not in set(first_rows)]
     seen = _seen(asked, [*_first_states(asked, first_rows), *(states(elsewhere).items() if elsewhere else ())])
@@ -218,7 +223,7 @@ def _again(asked: _Question, found: Mapping[str, Any], first: Row) -> Value:
     for number, call in enumerate(asked.calls):
         begin = f"{number}:"
         parts = {name.removeprefix(begin): value for name, value in found.items() if name.startswith(begin)}
-        values[call] = _combined(call, parts)
+        values[call] = combined(call, parts)
     return evaluator(asked.expression)(Row(first.tables, first.today, values))
 
 

@@ -8,6 +8,7 @@ from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words
+from clew.server.pages.drawing.bridge_chart import BridgePicture, bridge_picture
 
 _WIDTH = 1000
 """Of the drawing, in its own units."""
@@ -26,6 +27,14 @@ class WhyChangedQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseLine:
+    """Something that belongs to a cause, and where its history is."""
+
+    text: str
+    address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WaterfallBar:
     """A bar of the drawing, and what is behind it."""
 
@@ -35,8 +44,9 @@ class WaterfallBar:
     style: str
     x: int
     width: int
-    lines: tuple[str, ...]
+    lines: tuple[CauseLine, ...]
     address: str
+    """The rows that the cause is made of, or moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,7 @@ class WhyChangedPage:
     value_a: str
     value_b: str
     bars: tuple[WaterfallBar, ...]
+    picture: BridgePicture | None
     remarks: tuple[str, ...]
     problem: str | None
 
@@ -80,7 +91,7 @@ def why_changed_page(
     return WhyChangedPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         others=tuple((run_id, name, run_id == query.other) for run_id, name in others),
         columns=tuple((name, name == query.column) for name in columns),
@@ -91,9 +102,14 @@ def why_changed_page(
         value_a=f"{answer.value_a:,f}" if answer else "",
         value_b=f"{answer.value_b:,f}" if answer else "",
         bars=_bars(answer) if answer else (),
+        picture=_picture(answer) if answer else None,
         remarks=(*answer.notes, *(f"Without effect: {each}." for each in answer.without_effect)) if answer else (),
         problem=problem,
     )
+
+
+def _picture(found: ChangeBridge) -> BridgePicture:
+    return bridge_picture(found.value_a, [(cause.title, cause.amount) for cause in found.causes], found.value_b)
 
 
 def _bars(found: ChangeBridge) -> tuple[WaterfallBar, ...]:
@@ -116,27 +132,42 @@ def _bars(found: ChangeBridge) -> tuple[WaterfallBar, ...]:
                 style="created" if cause.amount >= 0 else "deleted",
                 x=first,
                 width=max(2, last - first),
-                lines=tuple(_lines(cause)),
-                address=addresses.compare(
-                    found.run_a,
-                    other=found.run_b,
-                    where=found.where,
-                    output=None if found.point_a.output is None else found.point_a.seq,
-                    sort=found.column,
-                ),
+                lines=tuple(_lines(found, cause)),
+                address=_address(found, cause),
             )
         )
     return tuple(bars)
 
 
-def _lines(cause: BridgeCause) -> list[str]:
-    found = list(cause.details)
+def _address(found: ChangeBridge, cause: BridgeCause) -> str:
+    """The rows of a cause: those of the input that differ, those that an operation changed, or all that moved."""
+    if cause.kind == "input":
+        return addresses.compare(found.run_a, other=found.run_b, at=0)
+    if cause.seq_a is not None and cause.seq_b is None:
+        return addresses.rows(found.run_a, at=cause.seq_a, changed="1")
+    if cause.seq_b is not None and cause.seq_a is None:
+        return addresses.rows(found.run_b, at=cause.seq_b, changed="1")
+    if cause.seq_a is not None:
+        return addresses.compare(found.run_a, other=found.run_b, at=cause.seq_a)
+    return addresses.compare(
+        found.run_a,
+        other=found.run_b,
+        where=found.where,
+        output=None if found.point_a.output is None else found.point_a.seq,
+        sort=found.column,
+    )
+
+
+def _lines(bridge: ChangeBridge, cause: BridgeCause) -> list[CauseLine]:
+    found = [CauseLine(each) for each in cause.details]
     for row in cause.rows[:_MOST_ROWS]:
         key = ", ".join(f"{name} {words.cell(value).text}" for name, value in row.key.items()) or "row"
         changes = ", ".join(
             f"{name} {words.cell(row.old.get(name)).text} → {words.cell(value).text}" for name, value in row.new.items()
         )
-        found.append(f"{key} {row.change}" + (f": {changes}" if row.change == "changed" else ""))
+        text = f"{key} {row.change}" + (f": {changes}" if row.change == "changed" else "")
+        run_id, row_id = (bridge.run_b, row.row_b) if row.row_b is not None else (bridge.run_a, row.row_a)
+        found.append(CauseLine(text, None if row_id is None else addresses.row(run_id, row_id)))
     if cause.row_count > _MOST_ROWS:
-        found.append(f"{cause.row_count - _MOST_ROWS:,} more rows")
+        found.append(CauseLine(f"{cause.row_count - _MOST_ROWS:,} more rows"))
     return found
