@@ -107,6 +107,27 @@ def test_every_file_is_what_its_digest_says(kept: tuple[Path, Any], ask: Ask) ->
         assert ask("verify", known["run_id"])["findings"] == []
 
 
+def test_captures_from_before_the_ledger_vouched_for_them_are_adopted_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The ledger of layout 5 had begun, but knew nothing of captures."""
+    expected = json.loads((HERE / "layout-5" / "expected.json").read_text(encoding="utf-8"))
+    [show, *_] = [each["command"] for each in expected["answers"] if each["command"][0] == "capture"]
+    with tarfile.open(HERE / "layout-5" / "workspace.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    monkeypatch.chdir(tmp_path)
+    assert [run(show), run(["verify", "--all"])] == [0, 0]
+    assert run(["token", "create", "ada"]) == 0  # the first entry of this version
+    assert [run(show), run(["verify", "--all"])] == [0, 0]
+    with closing(sqlite3.connect(tmp_path / ".clew" / "state.db")) as database, database:
+        database.execute("UPDATE captures SET expires_at = '2300-01-01T00:00:00.000000Z'")
+    capsys.readouterr()
+    assert [run(show), run(["verify", "--all"])] == [1, 1]
+    told = capsys.readouterr()
+    assert "error ForgedRecord: " in told.err
+    assert "was changed" in told.out
+
+
 def differences(known: Any, found: Any, place: str = "") -> Any:
     """What was told then and is not told now, or otherwise. What is told in addition does not matter."""
     if isinstance(known, dict) and isinstance(found, dict):

@@ -181,7 +181,7 @@ class People:
     def _break(self, chance: random.Random, _client: httpx.Client) -> None:
         if self.home.wait(chance.uniform(20, 60)):
             return
-        if chance.random() < 0.6:
+        if self.counts["workers killed"] <= self.counts["workers frozen"]:
             self.count("workers killed")
             self.deployment.programs["worker-a"].ended()
         else:
