@@ -97,7 +97,8 @@ def unguarded(database: Database) -> None:
         else:
             found = connection.execute(
                 sa.text(
-                    "SELECT tgname, tgrelid::regclass::text AS on_table FROM pg_trigger JOIN pg_class ON tgrelid = pg_class.oid"
+                    "SELECT tgname, tgrelid::regclass::text AS on_table"
+                    " FROM pg_trigger JOIN pg_class ON tgrelid = pg_class.oid"
                     " WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace"
                 )
             ).all()

@@ -25,7 +25,7 @@ from clew.diagnostics.file_system import OutOfReach, is_out_of_reach, unavailabl
 from clew.events.chain import ChainReport, SealKey, verify_chain
 from clew.events.codec import canonical_json
 from clew.events.envelope import RawEvent
-from clew.events.ledger import HEADS, EntryKind, LedgerEntry, chain_problems, head_problem
+from clew.events.ledger import HEADS, EntryKind, LedgerEntry, chain_problems, head_problem, tables_of
 from clew.events.reducer import advance
 from clew.events.snapshot import RunSnapshot
 from clew.evidence.reevaluation import reevaluate
@@ -102,12 +102,16 @@ class _Expected:
     deleted: dict[str, dict[str, Any]] = field(default_factory=dict)
     rows: dict[str, dict[str, str]] = field(default_factory=dict)
     removals: list[dict[str, Any]] = field(default_factory=list)
+    tables: frozenset[str] = frozenset()
+    """The tables whose rows must all be known: those that the ledger has begun with."""
 
     def learn(self, entry: LedgerEntry) -> None:
         """Take an entry into account, after those before it."""
         content: Mapping[str, Any] = entry.content
         match entry.kind:
-            case EntryKind.BEGUN | EntryKind.EVIDENCE_MADE | EntryKind.VERIFIED:
+            case EntryKind.BEGUN:
+                self.tables = tables_of(content)
+            case EntryKind.EVIDENCE_MADE | EntryKind.VERIFIED:
                 pass
             case EntryKind.REMOVED:
                 self.removals.append(dict(content))
@@ -248,7 +252,8 @@ class Verifier:
                 if key not in actual:
                     self._find(name, f"{key} is gone")
                 elif key not in known:
-                    self._find(name, f"{key} was not written by Clew")
+                    if table in expected.tables:
+                        self._find(name, f"{key} was not written by Clew")
                 elif known[key] != actual[key]:
                     self._find(name, f"{key} was changed")
 

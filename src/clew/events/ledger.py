@@ -15,10 +15,15 @@ FIRST = "0" * 64
 """Stands for the hash before the first entry."""
 
 
+_TABLES_AT_FIRST = ("api_tokens", "browser_sessions", "dataset_versions", "project_versions", "access_log")
+"""What the ledger vouched for before its first entry said so."""
+
+
 class EntryKind(StrEnum):
     """What an entry records."""
 
     BEGUN = "ledger.begun"
+    """With the tables that it vouches for. Once more where a later version of Clew vouches for more of them."""
     ADOPTED = "row.adopted"
     """A row from before the ledger."""
     RUN_ADOPTED = "run.adopted"
@@ -52,6 +57,12 @@ class EntryKind(StrEnum):
 
 HEADS = frozenset({EntryKind.RUN_SIGNALLED, EntryKind.RUN_ENDED})
 """Entries that say which event of a run was its last one then."""
+
+
+def tables_of(content: Mapping[str, object]) -> frozenset[str]:
+    """The tables that a ledger vouches for, by the content of the last entry with which it has begun."""
+    tables = content.get("tables", _TABLES_AT_FIRST)
+    return frozenset(map(str, tables)) if isinstance(tables, list | tuple) else frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from clew.diagnostics.codes.runs import OTHER_SEAL_KEY
 from clew.diagnostics.codes.trace import FORGED_RECORD
 from clew.events.chain import KeySource, SealKey, event_content
 from clew.events.codec import canonical_json, iso
-from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote, problem_with
+from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote, problem_with, tables_of
 from clew.store.database import Database, PlainSteps
 from clew.store.ledger_chain import SealedRows, add_notes, digest_of, last_entry
 from clew.store.owner import Owner
@@ -107,6 +107,8 @@ class Ledger:
         self._owner = owner
         self._key = key
         self._known_key = known_key or key
+        self._is_wide = False
+        """Whether the ledger is known to vouch for all tables that this version vouches for."""
 
     def add(self, connection: sa.Connection, *notes: LedgerNote) -> LedgerEntry | None:
         """Add entries in the transaction of what they are about. Gives the last one."""
@@ -181,7 +183,7 @@ class Ledger:
     def _forged(
         self, connection: sa.Connection, sealed: SealedTable, rows: Sequence[sa.RowMapping]
     ) -> Iterator[sa.RowMapping]:
-        """Rows that are not what the ledger vouches for. Before it has begun, it vouches for all."""
+        """Rows that are not what the ledger vouches for. Before it has begun with a table, it vouches for all of it."""
         if self._known_key is None or not rows:
             return
         mine = self._owner.rows_of(ledger)
@@ -198,18 +200,47 @@ class Ledger:
             # Rows of registries do not say of which tenant they are: it may be another one of the same environment.
             everyone = ledger.c.environment_id == self._owner.environment_id
             others = _vouched(connection, sealed, key, everyone, ledger.c.subject_id == sealed.sealed.subject_of(row))
+            if sealed.sealed.key_of(row) not in others and sealed.table.name not in self._tables(connection, key):
+                continue
             if others.get(sealed.sealed.key_of(row)) != sealed.sealed.digest(row):
                 yield row
+
+    def _tables(self, connection: sa.Connection, key: SealKey | None) -> frozenset[str]:
+        """The tables that the ledger vouches for by now."""
+        about = self._owner.rows_of(ledger), ledger.c.subject_id == self._owner.environment_id
+        begun = sa.select(ledger).where(*about, ledger.c.kind == EntryKind.BEGUN.value).order_by(ledger.c.seq.desc())
+        found = connection.execute(begun.limit(1)).mappings().first()
+        entry = entry_of(found) if found is not None else None
+        is_sealed = entry is not None and (key is None or problem_with(entry, key) is None)
+        return tables_of(entry.content) if entry is not None and is_sealed else frozenset(SEALED)
 
     def _last(self, connection: sa.Connection, key: SealKey) -> LedgerEntry:
         """The last entry, while no other transaction can add one. The first transaction begins the ledger."""
         self._database.lock(connection, f"ledger:{self._owner.tenant_id}:{self._owner.environment_id}")
         last = last_entry(PlainSteps(connection, self._database), self._owner, key)
-        return self._begun(connection, key) if last is None else last
+        return self._begun(connection, key) if last is None else self._widened(connection, key, last)
+
+    def _widened(self, connection: sa.Connection, key: SealKey, last: LedgerEntry) -> LedgerEntry:
+        """The last entry, once rows are adopted of tables that an earlier version did not vouch for."""
+        if self._is_wide:
+            return last
+        missing = SEALED.keys() - self._tables(connection, key)
+        self._is_wide = not missing  # and not yet where it becomes so: the transaction may be rolled back
+        if not missing:
+            return last
+        notes = [self._beginning()]
+        for sealed in (SEALED[name] for name in sorted(missing)):
+            known = _vouched(connection, sealed, key, self._owner.rows_of(ledger))
+            rows = [row for row in sealed.rows(connection, self._owner) if sealed.sealed.key_of(row) not in known]
+            notes += [sealed.sealed.note(EntryKind.ADOPTED, row) for row in rows]
+        return self._append(connection, key, last, notes)
+
+    def _beginning(self) -> LedgerNote:
+        return LedgerNote(EntryKind.BEGUN, self._owner.environment_id, {"tables": sorted(SEALED)})
 
     def _begun(self, connection: sa.Connection, key: SealKey) -> LedgerEntry:
         """The first entries: what the environment had before."""
-        last = self._append(connection, key, None, [LedgerNote(EntryKind.BEGUN, self._owner.environment_id, {})])
+        last = self._append(connection, key, None, [self._beginning()])
         notes = list[LedgerNote]()
         for sealed in SEALED.values():
             notes += [sealed.sealed.note(EntryKind.ADOPTED, row) for row in sealed.rows(connection, self._owner)]
