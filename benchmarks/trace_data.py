@@ -4,6 +4,7 @@ Six steps: four updates that change 12.5, 25, 10 and 20 % of the rows, a deletio
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -62,6 +63,7 @@ operations:
      {column: total, expression: "SUM(amount)"}]}}
 """,
 }
+_FACTOR = "amount * 2"
 _FINAL = "CASE WHEN account % 8 = 0 THEN amount * 2 ELSE amount END"
 _CHANGES = f"""
     SELECT __source_line - 2 AS __ordinal,
@@ -104,14 +106,21 @@ def rows_sql(rows: int, groups: int = GROUPS) -> str:
     """
 
 
-def written(root: Path, rows: int, groups: int = GROUPS) -> Bench:
-    """Write the files of a run below a folder. Its totals are of so many groups, less those that it drops."""
-    plan = planned(root / "workspace")
+def written(root: Path, rows: int, groups: int = GROUPS, factor: int = 2) -> Bench:
+    """Write the files of a run below a folder. Its totals are of so many groups, less those that it drops.
+
+    The first step multiplies amounts by a factor.
+    """
+
+    def by_factor(text: str) -> str:
+        return text.replace(_FACTOR, f"amount * {factor}")
+
+    plan = planned(root / "workspace", by_factor)
     with duckdb.connect(config={"memory_limit": "3GB"}) as connection:
         connection.execute(f"CREATE TABLE input AS {rows_sql(rows, groups)}")
         loaded = part_file(root, "input", connection.sql("FROM input"), 0)
-        changes = part_file(root, "changes", connection.sql(_CHANGES), None)
-        created = part_file(root, "created", connection.sql(_CREATED), 1)
+        changes = part_file(root, "changes", connection.sql(by_factor(_CHANGES)), None)
+        created = part_file(root, "created", connection.sql(by_factor(_CREATED)), 1)
     steps = [
         *(TracedStep(seq, "update", (name,)) for seq, name in ((10, "amount"), (20, "category"), (30, "note"))),
         TracedStep(40, "update", ("fee",)),
@@ -128,11 +137,11 @@ def written(root: Path, rows: int, groups: int = GROUPS) -> Bench:
     return Bench(root, rows, RunTrace(storage_at(root), RUN, plan, parts, "2026-01", TODAY))
 
 
-def planned(folder: Path) -> Plan:
+def planned(folder: Path, edited: Callable[[str], str] = str) -> Plan:
     """The plan of the run."""
     for name, text in _FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+        (folder / name).write_text(edited(text))
     loaded = load_workspace(folder)
     compiled = compile_workspace(loaded.workspace)
     assert not (*loaded.diagnostics, *compiled.diagnostics), (loaded.diagnostics, compiled.diagnostics)

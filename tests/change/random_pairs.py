@@ -2,7 +2,7 @@
 
 import copy
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -18,7 +18,7 @@ from clew.plan import Plan
 from clew.privacy.eyes import ColumnEyes
 from clew.privacy.policy import PrivacyPolicy
 from clew.trace.reader import RunTrace
-from tests.trace.random_projects import compiled, interpreted, projects, tables
+from tests.trace.random_projects import DATASETS, compiled, interpreted, projects, tables
 from tests.trace.recorded_interpretation import Recorded
 from tests.trace.trace_writer import TODAY, Style, Writer
 
@@ -97,14 +97,16 @@ def written_pair(
     case: tuple[dict[str, Any], dict[str, Any], Data, Data],
     styles: tuple[Style, Style],
     days: tuple[date, date] = (TODAY, TODAY),
+    keys: tuple[Sequence[str], Sequence[str]] = (("k",), ("k",)),
 ) -> Iterator[Pair]:
-    """Both runs, written. `days` are what TODAY() means in them."""
+    """Both runs, written. `days` are what TODAY() means in them, `keys` the natural keys of their input."""
     project, other, before, after = case
     with tempfile.TemporaryDirectory() as folder:
         found = list[Written]()
-        both = zip(RUNS, (project, other), (before, after), styles, days, strict=True)
-        for run_id, definition, data, style, today in both:
-            plan = compiled(Path(folder, f"workspace {run_id}"), definition)
+        both = zip(RUNS, (project, other), (before, after), styles, days, keys, strict=True)
+        for run_id, definition, data, style, today, key in both:
+            datasets = {**DATASETS, "main": {**DATASETS["main"], "key": list(key)}}
+            plan = compiled(Path(folder, f"workspace {run_id}"), definition, datasets)
             if plan is None:
                 reject()  # the random project makes no sense
             recorded = interpreted(plan, data, today)

@@ -239,6 +239,52 @@ def test_a_condition_is_asked_in_each_run_by_itself(case: Any, style: Any, where
         check(pair, found, Oracle(pair, (0, 0), names, (Condition, Condition)))
 
 
+@settings(max_examples=6)
+@given(cases(), STYLES, STYLES)
+def test_rows_without_a_key_are_multisets(case: Any, one: Any, other: Any) -> None:
+    """A row that changed is one row less and one row more, and the answer says so."""
+    with written_pair(case, (one, other), keys=((), ())) as pair:
+        found = compared(pair, at=0)
+        names = [column.name for column in found.columns]
+        assert {"k", "amount", "currency", "share"} <= set(names)
+        a, b = (
+            Counter(tuple(repr(row[name]) for name in names) for row in run.recorded.states[0])
+            for run in (pair.a, pair.b)
+        )
+        assert (found.counts.changed, found.counts.only_in_a, found.counts.only_in_b) == (
+            0,
+            (a - b).total(),
+            (b - a).total(),
+        )
+        told = [Counter[Any](), Counter[Any]()]
+        for row in found.rows:
+            side = 0 if row.change == "only_in_a" else 1
+            told[side][tuple(repr((row.columns[name].old, row.columns[name].new)[side]) for name in names)] += 1
+        assert told == [a - b, b - a]
+        [kind] = found.to_json()["matching"]  # type: ignore[misc]
+        assert kind["matched_by"] == "all values"
+        assert any("no key" in note or "all their values" in note for note in found.notes), found.notes
+
+
+def test_runs_whose_rows_have_other_keys_are_compared_by_columns_that_are_named() -> None:
+    project = {"id": "p", "name": "p", "version": 1, "status": "active", "input_dataset": "main", "operations": []}
+    row = {**dict.fromkeys(("flag", "day", "at", "share")), "k": 1, "amount": Decimal(2), "currency": "EUR"}
+    data: dict[str, list[dict[str, Any]]] = {
+        "main": [{**row, "_period": "2026-01"}],
+        "dim": [],
+        "extra": [],
+        "finer": [],
+    }
+    with written_pair((project, project, data, data), (STYLE, STYLE), keys=(("k",), ("currency",))) as pair:
+        with pytest.raises(UserError) as refused:
+            compared(pair, at=0)
+        [problem] = refused.value.diagnostics
+        assert problem.code == "DifferentKeys"
+        assert "are identified by k in" in problem.message
+        assert "by currency in" in problem.message
+        assert compared(pair, at=0, key=("amount",)).is_same
+
+
 @settings(max_examples=4)
 @given(cases(), STYLES)
 def test_a_run_does_not_differ_from_itself(case: Any, style: Any) -> None:

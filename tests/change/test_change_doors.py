@@ -3,7 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from openpyxl import load_workbook
 
+from clew.api.run import Run
 from clew.api.workspace import Workspace
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
@@ -126,16 +128,50 @@ def test_a_draft_is_compared_with_the_version_that_followed(tmp_path: Path) -> N
     assert all(row.columns.keys() == {"usd"} for row in found.rows)
 
 
-def test_a_run_that_was_removed_is_refused(tmp_path: Path) -> None:
+ASKED: dict[str, Callable[[Run, str], object]] = {
+    "compare": lambda run, other: run.compare(other),
+    "why changed": lambda run, other: run.why_changed(other, "usd"),
+    "what if": lambda run, _: run.what_if(sets=["orders: amount = 1"]),
+    "sensitivity": lambda run, _: run.sensitivity("usd"),
+    "impact": lambda run, _: run.impact(),
+    "rerun": lambda run, _: run.rerun(),
+}
+
+
+@pytest.fixture(scope="module")
+def half_removed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, str, Run]]:
+    """A workspace, a run that is there, the id of one that was removed, and that one as it was held before."""
+    with pytest.MonkeyPatch.context() as patch:
+        shop = interpreted_shop(tmp_path_factory.mktemp("removed"), patch)
+        first, second = (shop.run("close", period).record.run_id for period in ("2026-01", "2026-02"))
+        with Workspace(shop.root) as workspace:
+            removed = workspace.get_run(second)
+            removed.remove(force=True, reason="test")
+            yield shop.root, first, second, removed
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_a_run_that_was_removed_is_refused(half_removed: tuple[Path, str, str, Run], question: str) -> None:
+    root, first, second, removed = half_removed
+    with Workspace(root) as workspace:
+        with pytest.raises(UserError) as refused:
+            ASKED[question](removed, first)
+        assert [each.code for each in refused.value.diagnostics] == ["RunNotFound"]
+        if question in {"compare", "why changed"}:
+            with pytest.raises(UserError) as refused:
+                ASKED[question](workspace.get_run(first), second)
+            assert [each.code for each in refused.value.diagnostics] == ["RunNotFound"]
+
+
+@pytest.mark.parametrize("question", ["compare", "why changed", "what if", "impact"])
+def test_a_trace_that_is_gone_from_the_storage_is_refused(tmp_path: Path, question: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         shop = interpreted_shop(tmp_path, patch)
         first, second = (shop.run("close", period).record.run_id for period in ("2026-01", "2026-02"))
-        with Workspace(shop.root) as workspace:
-            run = workspace.get_run(first)
-            workspace.get_run(second).remove(force=True, reason="test")
-            with pytest.raises(UserError) as refused:
-                run.compare(second)
-    assert [each.code for each in refused.value.diagnostics] == ["RunNotFound"]
+        shutil.rmtree(shop.storage / "runs" / first / "changes")
+        with Workspace(shop.root) as workspace, pytest.raises(UserError) as refused:
+            ASKED[question](workspace.get_run(first), second)
+    assert {each.code for each in refused.value.diagnostics} == {"DamagedTrace"}
 
 
 def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:

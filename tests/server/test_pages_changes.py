@@ -1,7 +1,21 @@
 """Pages about what changed, what would, and what was before: what can be asked there, and what they show."""
 
+import json
+import threading
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from clew.api.starting import RunStarter
+from clew.api.workspace import open_workspace
+from clew.events.snapshot import RunStatus
+from clew.server.application import create_app
 from tests.server.pages_requests import as_page
-from tests.server.server_fixtures import Served
+from tests.server.server_engine import TracingEngine
+from tests.server.server_fixtures import MONTH, Served
+from tests.trace.interpreted_shop import CLOSE, interpreted_shop
 
 
 def run_of(served: Served) -> str:
@@ -73,3 +87,59 @@ def test_an_explanation_tells_earlier_values_if_asked(shared: Served) -> None:
     document = client.get(f"/api/v1{run_of(shared)}/explain", params=restated)
     assert document.json()["restated"]["is_restated"] is False
     assert document.headers["cache-control"] == "no-store"
+
+
+def test_each_bar_of_a_waterfall_leads_to_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """January against February with another expression: the operation, and the rows that came and went."""
+    shop = interpreted_shop(tmp_path, monkeypatch)
+    shop.project("close", *CLOSE, status="draft")
+    before = shop.run("close", "2026-01").record.run_id
+    shop.project("close", *json.loads(json.dumps(CLOSE).replace("amount * r.rate", "amount * r.rate + 1")))
+    after = shop.run("close", "2026-02").record.run_id
+    with open_workspace(shop.root).following_files() as workspace:
+        client = Served(workspace, create_app(workspace), before, TracingEngine(shop.storage)).client("auditor")
+        asked = {"other": after, "column": "usd"}
+        document = client.get(f"/runs/{before}/why-changed.json", params=asked).json()
+        page = unescape(as_page(client, f"/runs/{before}/why-changed", asked).text)
+        causes = {cause["title"]: cause for cause in document["causes"]}
+        [operation] = [cause for cause in document["causes"] if cause["kind"] == "code"]
+        assert (operation["seq_a"], operation["seq_b"]) == (10, 10)
+        leads = {
+            f"/runs/{before}/compare?other={after}&at=10": "After step 10 ",
+            f"/runs/{before}/compare?other={after}&at=0": "As loaded: ",
+        }
+        for address, told in leads.items():
+            assert f'href="{address}"' in page
+            assert told in unescape(as_page(client, address).text)
+        for what, run, other in (("added", after, "row_a"), ("removed", before, "row_b")):
+            rows = causes[f"7 rows of orders {what}"]["rows"]
+            mine = "row_b" if what == "added" else "row_a"
+            assert [row[other] for row in rows] == [None] * 7
+            for row in rows:
+                address = f"/runs/{run}/rows/{row[mine]}"
+                assert f'href="{address}"' in page
+                assert str(row["key"]["id"]) in as_page(client, address).text
+
+
+def test_a_run_is_not_compared_with_one_of_another_tenant(served: Served) -> None:
+    """It is there, of the same project, on the same state store."""
+    settings = replace(served.environment.settings, tenant="rivals")
+    environment = replace(served.environment, settings=settings)
+    starter = RunStarter(served.workspace.files, environment, served.state)
+    theirs = starter.submit("gl-close", MONTH).run_id
+    assert starter.drive(theirs, threading.Event()) in {RunStatus.COMPLETED, RunStatus.FAILED}  # it has ended
+    rival = served.client("admin", tenant="rivals")
+    assert [run["run_id"] for run in rival.get("/api/v1/runs").json()["runs"]] == [theirs]
+    client = served.client("admin")
+    column = {"other": theirs, "column": "amount_usd"}
+    for path, query in {
+        f"/api/v1{run_of(served)}/compare": {"other": theirs},
+        f"/api/v1{run_of(served)}/download/compare": {"other": theirs},
+        f"/api/v1{run_of(served)}/why-changed": column,
+        f"{run_of(served)}/compare.json": {"other": theirs},
+        f"{run_of(served)}/why-changed.json": column,
+    }.items():
+        for other in (theirs, theirs[:13]):
+            answer = client.get(path, params={**query, "other": other})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (404, "RunNotFound"), path
+    assert theirs not in as_page(client, f"{run_of(served)}/compare").text

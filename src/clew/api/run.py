@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from clew.events.snapshot import StepSnapshot
     from clew.events.values import ArtifactRef
     from clew.evidence.archive import EvidencePack
-    from clew.explain.adjustments import Adjustment
+    from clew.explain.applied_adjustments import Adjustment
     from clew.plan import Plan
     from clew.privacy.seen_checks import RunChecks
     from clew.privacy.seen_trace import RowsRead, SeenTrace
@@ -466,13 +466,14 @@ class Run:
         format: str = "csv",  # noqa: A002 - what users call it
         *,
         output: int | None = None,
+        at: int | None = None,
         where: str | None = None,
     ) -> "TableFile":
         """The rows in which another run differs as a file, a line for each column that does, at most 10,000 rows."""
         from clew.api.downloads import comparison_file
 
         with asking(self.question_limits):
-            return comparison_file(self.compare(other, output=output, where=where, limit=10_000), format)
+            return comparison_file(self.compare(other, output=output, at=at, where=where, limit=10_000), format)
 
     def _seen(self, at: OpenedEnvironment) -> "SeenTrace":
         """Its trace, with every answer on record before it is given."""
@@ -614,7 +615,7 @@ class Run:
     @budgeted
     def adjustments(self) -> "tuple[Adjustment, ...]":
         """The manual corrections in force for its period: what they say, who approved them, which rows they changed."""
-        from clew.explain.adjustments import adjustments_of, adjustments_read
+        from clew.explain.applied_adjustments import adjustments_of, adjustments_read
 
         with self._access.opened() as here:
             seen = self._seen(here)

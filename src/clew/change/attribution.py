@@ -4,7 +4,7 @@ Inputs are pinned and steps are pure functions, so that each mixture of both run
 the causes add up to the difference exactly, and calculating both runs as they are must give what they have stored.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from decimal import Decimal, localcontext
 
@@ -14,8 +14,9 @@ from clew.change.comparing import require_same_project
 from clew.change.material import LOADED, PERIOD, TODAY, Edit, Material, added_up, steps_until
 from clew.change.points import Point, combined, conditions_at, points_of
 from clew.change.recomputing import OWN_PERIOD, trees_of
-from clew.change.row_edits import RowEdit
+from clew.change.row_edits import RowCells, RowEdit
 from clew.change.shares import rounded, sequential_shares, shapley_shares
+from clew.change.step_edits import StepEdit
 from clew.deferred import dataclass
 from clew.definitions.privacy import Sight
 from clew.diagnostics import ClewError, UserError, did_you_mean
@@ -24,7 +25,9 @@ from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.lang.typed import Value, columns_of
 from clew.lang.types import Kind, Type
 from clew.plan.binding import said_value
+from clew.plan.operations import Step
 from clew.privacy.eyes import ColumnEyes, RunEyes
+from clew.storage.parts import ORDINAL
 from clew.trace.reader import RunTrace
 
 _MOST_CAUSES = 8
@@ -266,6 +269,8 @@ class _Attribution:
                     for edit in rows[:_MOST_SHOWN]
                 ),
                 row_count=len(rows),
+                seq_a=_seq(cause, lambda edit: edit.old),
+                seq_b=_seq(cause, lambda edit: edit.new),
             )
 
     def _cause_row(self, material: Material, edit: RowEdit, alone: Decimal | None) -> CauseRow:
@@ -277,6 +282,8 @@ class _Attribution:
             old={} if edit.old is None else _seen(old_eyes, {name: edit.old.get(name) for name in differing}),
             new={} if edit.new is None else _seen(new_eyes, {name: edit.new.get(name) for name in differing}),
             alone=alone,
+            row_a=_row_id(self.a.trace, edit.old),
+            row_b=_row_id(self.b.trace, edit.new),
         )
 
     def _eyes(self, material: Material, slot: str, side: int) -> ColumnEyes:
@@ -285,6 +292,17 @@ class _Attribution:
             return found.eyes.working
         use = material.uses[side].get(slot)
         return found.eyes.dataset(use if use is not None else material.use_of(slot))
+
+
+def _seq(cause: _Cause, side: Callable[[StepEdit], Step | None]) -> int | None:
+    """The operation of one of the runs that a cause is, if it is a single one."""
+    found = [step for edit in cause.edits if isinstance(edit, StepEdit) and (step := side(edit)) is not None]
+    return found[0].seq if len(found) == 1 else None
+
+
+def _row_id(trace: RunTrace, cells: RowCells | None) -> str | None:
+    found = None if cells is None else cells.get(ORDINAL)
+    return trace.row_ids.row_id(found) if isinstance(found, int) else None
 
 
 def _seen(eyes: ColumnEyes, values: Mapping[str, Value]) -> dict[str, Value]:

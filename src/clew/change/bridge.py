@@ -26,6 +26,9 @@ class CauseRow:
     new: Mapping[str, Value]
     alone: Decimal | None = None
     """By how much the value changes if nothing but this row does; None where it was not calculated."""
+    row_a: str | None = None
+    """Its id in the first run, if it is a row of the input and was there."""
+    row_b: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """The form of `clew why-changed --json`."""
@@ -35,6 +38,8 @@ class CauseRow:
             "old": {name: json_value(value) for name, value in self.old.items()},
             "new": {name: json_value(value) for name, value in self.new.items()},
             "alone": None if self.alone is None else f"{self.alone:f}",
+            "row_a": self.row_a,
+            "row_b": self.row_b,
         }
 
 
@@ -51,6 +56,9 @@ class BridgeCause:
     details: tuple[str, ...] = ()
     rows: tuple[CauseRow, ...] = ()
     row_count: int = 0
+    seq_a: int | None = None
+    """The operation in the first run, if the cause is one operation that it has."""
+    seq_b: int | None = None
 
     @property
     def interaction(self) -> Decimal:
@@ -68,6 +76,8 @@ class BridgeCause:
             "details": list(self.details),
             "rows": [row.to_json() for row in self.rows],
             "row_count": self.row_count,
+            "seq_a": self.seq_a,
+            "seq_b": self.seq_b,
         }
 
 

@@ -12,7 +12,7 @@ from dataclasses import field
 from itertools import count
 
 from clew import budgets
-from clew.change.recomputing import Cells, JoinLookup
+from clew.change.recomputing import Cells, JoinLookup, before_joins
 from clew.change.step_edits import StepEdit
 from clew.change.suppositions import RowSupposition, Suppositions
 from clew.deferred import dataclass
@@ -55,6 +55,10 @@ class SupposedDataset:
     edited: list[EditedRow]
 
 
+class TooManyRows(Exception):
+    """More rows are in a cone than are to be looked at one by one."""
+
+
 @dataclass(slots=True)
 class Cone:
     """Rows that may differ from what the run has stored, in their supposed state."""
@@ -67,6 +71,9 @@ class Cone:
     """How many rows were evaluated, each step counted."""
     at: int = 0
     """The step of the run after which rows outside of the cone are as they would be."""
+    most: int | None = None
+    """TooManyRows is raised when more rows are looked at; None for no limit."""
+    looked_at: int = 0
     _datasets: dict[str, SupposedDataset] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(-1, -1))
     _columns: dict[str, None] = field(default_factory=dict)
@@ -109,7 +116,7 @@ class Cone:
     def rows_of(self, use: DatasetUse, condition: Expression | None) -> Iterator[Row]:
         """The rows of a dataset for which a condition is true, as supposed."""
         judge = None if condition is None else evaluator(condition)
-        for cells in self._dataset(use).rows:
+        for cells in self.dataset(use).rows:
             row = Row({use.table: {**cells, "_deleted": False}}, self.trace.today)
             if judge is None or judge(row) is True:
                 yield row
@@ -128,7 +135,8 @@ class Cone:
         """Do a step in place of another one, or of none, or leave one out."""
         for step in (old, new):
             if isinstance(step, ChangingStepBase):
-                self.reach(step.selector.tree if step.selector else None)
+                own = before_joins(step.selector, self.trace.plan.input.table)
+                self.reach(own.tree if own else None)
         if isinstance(new, ChangingStepBase):
             self._do(new)
         is_regrouped = not (
@@ -160,8 +168,14 @@ class Cone:
 
     def _put(self, ordinal: int, cells: Cells | None) -> None:
         if ordinal not in self.rows:
+            self._count()
             budgets.hold(_BYTES_PER_ROW)
         self.rows[ordinal] = cells
+
+    def _count(self) -> None:
+        self.looked_at += 1
+        if self.most is not None and self.looked_at > self.most:
+            raise TooManyRows
 
     # What is supposed of datasets
 
@@ -181,12 +195,13 @@ class Cone:
                     known = self.rows[ordinal] if ordinal in found else seen
                     found.add(ordinal)
                     self._put(ordinal, _supposed(known, each, use.table, trace))
-                _require_any(reached, each, use)
+                require_any(reached, each, use)
         for other in trace.plan.datasets_read[1:]:
             if self.supposed.of_dataset(other):
-                self._dataset(other)
+                self.dataset(other)
 
-    def _dataset(self, use: DatasetUse) -> SupposedDataset:
+    def dataset(self, use: DatasetUse) -> SupposedDataset:
+        """A dataset with what is supposed of it."""
         if use.key not in self._datasets:
             rows, edited = list[Cells](), list[EditedRow]()
             mine = self.supposed.of_dataset(use)
@@ -205,27 +220,28 @@ class Cone:
                 if new is not None:
                     rows.append(new)
             for number, each in enumerate(mine):
-                _require_any(reached[number], each, use)
+                require_any(reached[number], each, use)
             self._datasets[use.key] = SupposedDataset(rows, edited)
         return self._datasets[use.key]
 
     # Updates and deletions
 
     def _update(self, step: ChangingStepBase) -> None:
-        condition = step.selector.tree if step.selector else None
+        table = self.trace.plan.input.table
+        own = before_joins(step.selector, table)
         for join in step.lookups:
             if self.supposed.of_dataset(join.dataset):
-                for each in self._dataset(join.dataset).edited:
+                for each in self.dataset(join.dataset).edited:
                     for version in (each.old, each.new):
                         if version is not None:
-                            self.reach(all_of([condition, self._looking_up(join, version)]))
+                            self.reach(all_of([own.tree if own else None, self.looking_up(join, version)]))
         if not self.rows:
             return
-        lookups = [JoinLookup.of(join, self._dataset(join.dataset).rows, self.trace.today) for join in step.lookups]
+        chosen = None if own is step.selector or step.selector is None else evaluator(step.selector.tree)
+        lookups = [JoinLookup.of(join, self.dataset(join.dataset).rows, self.trace.today) for join in step.lookups]
         values = [(each.column, evaluator(each.value.tree)) for each in step.assigned]
         around = self._reach_windows(step.window_calls)
-        selected = list(self._selected(step.selector, {**self.rows, **around}))
-        table = self.trace.plan.input.table
+        selected = list(self._selected(own, {**self.rows, **around}))
         widen = with_windows(
             step.window_calls,
             table,
@@ -237,7 +253,8 @@ class Cone:
                 seen = widen(_order_of(ordinal), Row({table: cells}, self.trace.today))
                 for lookup in lookups:
                     seen = lookup.joined(seen, step)
-                found.append((cells, {column: value(seen) for column, value in values}))
+                if chosen is None or chosen(seen) is True:
+                    found.append((cells, {column: value(seen) for column, value in values}))
         for cells, new in found:
             cells.update(new)
 
@@ -293,7 +310,7 @@ class Cone:
         reached = self._rows_of_groups(keys, groups, rows.types) if groups else ()
         return [(ordinal, self._complete(ordinal, cells)) for ordinal, cells in reached if ordinal not in self.rows]
 
-    def _looking_up(self, join: Join, cells: Mapping[str, Value]) -> Expression | None:
+    def looking_up(self, join: Join, cells: Mapping[str, Value]) -> Expression | None:
         """The rows that find a row of a joined dataset; None for all if that depends on other joins."""
         found = _with_row(join.on.tree, join.alias, cells)
         is_own = all(table == self.trace.plan.input.table for table, _ in columns_of(found))
@@ -350,10 +367,11 @@ class Cone:
             if ordinal not in self.rows:
                 seen = self._complete(ordinal, cells)
                 group = group_of(seen)
+                self._count()
                 if group is not None and (everything or group in groups):
                     self.evaluated += 1
                     members[group].append(seen)
-        summaries = {} if known is None else self._summaries(known)
+        summaries = {} if known is None else self.summaries(known)
         self._replace(step, {*groups, *members, *summaries} if everything else groups, members, table, summaries)
 
     def _rows_of_groups(
@@ -399,7 +417,7 @@ class Cone:
                 for ordinal, _ in self.trace.created(part).matching(None, (), self.trace.see):
                     self._put(ordinal, None)
 
-    def _summaries(self, step: CreatingStepBase) -> dict[GroupValues, int]:
+    def summaries(self, step: CreatingStepBase) -> dict[GroupValues, int]:
         """The rows that a step created, by the keys of their groups."""
         found = dict[GroupValues, int]()
         for part in self.trace.run.created:
@@ -413,16 +431,23 @@ class Cone:
 
     def _create(self, ordinal: int | None, values: Cells) -> None:
         empty: Cells = dict.fromkeys([*(name for name, _ in self.trace.run.columns(self.at)), *self._columns])
-        system: Cells = {"_period": self.trace.period, "_labels": "", "_deleted": False}
-        number = next(self._numbers) if ordinal is None else ordinal
         row_id = None if ordinal is None else self.trace.row_ids.row_id(ordinal)
-        self._put(number, {**empty, **system, "_row_id": row_id, **values})
+        self._put(self.number(ordinal), {**empty, **self.system_cells, "_row_id": row_id, **values})
+
+    def number(self, ordinal: int | None) -> int:
+        """The ordinal of a row that a step creates: that of the run, or a negative one."""
+        return next(self._numbers) if ordinal is None else ordinal
+
+    @property
+    def system_cells(self) -> Cells:
+        """What a row that a step creates has in system columns."""
+        return {"_period": self.trace.period, "_labels": "", "_deleted": False}
 
     def _append(self, step: CreatingStepBase, use: DatasetUse) -> None:
         """The rows that edited rows of the source become, or the summaries of their groups."""
         if not self.supposed.of_dataset(use):
             return
-        source, counts = self._dataset(use), self._counts(step, use)
+        source, counts = self.dataset(use), self._counts(step, use)
         if step.keys is None:
             edited = [each for each in source.edited if counts(each.old) or counts(each.new)]
             self._append_rows(step, use, edited, counts)
@@ -440,11 +465,11 @@ class Cone:
             if group in groups and counts(cells):
                 self.evaluated += 1
                 members[group].append(cells)
-        self._replace(step, groups, members, use.table, self._summaries(step))
+        self._replace(step, groups, members, use.table, self.summaries(step))
 
     def _append_all(self, step: CreatingStepBase, use: DatasetUse, known: CreatingStepBase | None) -> None:
         """All rows that a step takes from a dataset, or the summaries of all their groups."""
-        source, counts = self._dataset(use), self._counts(step, use)
+        source, counts = self.dataset(use), self._counts(step, use)
         taken = [cells for cells in source.rows if counts(cells)]
         self.evaluated += len(taken)
         if step.keys is None:
@@ -454,7 +479,7 @@ class Cone:
         members = defaultdict[GroupValues, list[Cells]](list)
         for cells in taken:
             members[tuple(cells[key] for key in step.keys)].append(cells)
-        summaries = {} if known is None else self._summaries(known)
+        summaries = {} if known is None else self.summaries(known)
         self._replace(step, {*members, *summaries}, members, use.table, summaries)
 
     def _counts(self, step: CreatingStepBase, use: DatasetUse) -> Callable[[Mapping[str, Value] | None], bool]:
@@ -525,7 +550,8 @@ def _supposed(cells: Cells | None, supposed: RowSupposition, table: str, trace: 
     return {**cells, supposed.column: value}
 
 
-def _require_any(reached: int, supposed: RowSupposition, use: DatasetUse) -> None:
+def require_any(reached: int, supposed: RowSupposition, use: DatasetUse) -> None:
+    """Raise UserError if a supposition is about no row."""
     if not reached:
         problem = f'no row of {use.name}, as the run read it, matches "{supposed.text}"'
         raise UserError(INVALID_SUPPOSITION.anywhere(problem=problem))

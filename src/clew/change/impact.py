@@ -3,19 +3,20 @@
 Compiled, not run: the steps that differ are evaluated on the rows of the run's trace that they reach.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from typing import Literal
 
 from clew.change.alternative import Alternative, alternative_of
 from clew.change.comparing import CompareQuestion
 from clew.change.comparison import Amount, ColumnTotals
-from clew.change.cone import Cone
+from clew.change.cone import Cone, TooManyRows
+from clew.change.differences import SupposedPoint
 from clew.change.points import points_of
 from clew.change.step_edits import StepEdit
 from clew.change.supposed_checks import CheckImpact, checked_at
 from clew.change.suppositions import Suppositions
-from clew.change.what_if import WhatIf, answer_at, supposed_point
+from clew.change.what_if import MOST_SINGLE, WhatIf, answer_at, answer_at_once, supposed_point
 from clew.deferred import dataclass
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.changes import INVALID_COMPARISON
@@ -184,18 +185,16 @@ def impact_of(
     `checked` is what the checks of the run have found.
     """
     other = alternative_of(trace, plan)
-    cone = Cone(trace, Suppositions((), other.plan, ("the project as edited",)))
+    supposed = Suppositions((), other.plan, ("the project as edited",))
     before = {each.name: each for each in checked}
-    cone.load()
-    outputs, checks = list[OutputImpact](), list(checked_at(cone, other.plan.checks, 0, before))
-    planned = iter(other.plan.steps)
-    for number, entry in enumerate(other.entries):
-        cone.take(entry)
-        old, new = _sides(entry)
-        if isinstance(old, OutputStep) or isinstance(new, OutputStep):
-            outputs.append(_output(cone, other, number, eyes, limit))
-        if new is not None:
-            checks += checked_at(cone, other.plan.checks, next(planned).seq, before)
+    found = None
+    try:
+        most = None if other.plan.checks else MOST_SINGLE  # checks are asked of single rows
+        found = _evaluated(Cone(trace, supposed, most=most), other, eyes, before, limit)
+    except TooManyRows:
+        outputs = _evaluated_at_once(trace, supposed, other, eyes, limit)
+        found = None if outputs is None else (outputs, [])
+    outputs, checks = found or _evaluated(Cone(trace, supposed), other, eyes, before, limit)
     return PlanImpact(
         run_id=trace.run_id,
         project=plan.name,
@@ -208,6 +207,47 @@ def impact_of(
     )
 
 
+def _evaluated(
+    cone: Cone, other: Alternative, eyes: Sequence[ColumnEyes], before: Mapping[str, CheckResult], limit: int
+) -> tuple[list[OutputImpact], list[CheckImpact]]:
+    """What outputs and checks would be, with rows evaluated one after the other."""
+    cone.load()
+    outputs, checks = list[OutputImpact](), list(checked_at(cone, other.plan.checks, 0, before))
+    planned = iter(other.plan.steps)
+    for number, entry in enumerate(other.entries):
+        cone.take(entry)
+        old, new = _sides(entry)
+        if isinstance(old, OutputStep) or isinstance(new, OutputStep):
+            outputs.append(_output(cone.trace, other, number, eyes, lambda at: _answer(cone, at, eyes, limit)))
+        if new is not None:
+            checks += checked_at(cone, other.plan.checks, next(planned).seq, before)
+    return outputs, checks
+
+
+def _answer(cone: Cone, at: SupposedPoint, eyes: Sequence[ColumnEyes], limit: int) -> WhatIf:
+    return answer_at(cone, at, eyes, CompareQuestion(limit=limit))
+
+
+def _evaluated_at_once(
+    trace: RunTrace, supposed: Suppositions, other: Alternative, eyes: Sequence[ColumnEyes], limit: int
+) -> list[OutputImpact] | None:
+    """What outputs would be, with all rows evaluated at once; None where that cannot be done."""
+    found = list[OutputImpact]()
+    for number, entry in enumerate(other.entries):
+        if not any(isinstance(step, OutputStep) for step in _sides(entry)):
+            continue
+        until = other.entries[: number + 1]
+
+        def answer(at: SupposedPoint, until: Sequence[Step | StepEdit] = until) -> WhatIf | None:
+            return answer_at_once(trace, supposed, until, at, eyes, CompareQuestion(limit=limit))
+
+        output = _output(trace, other, number, eyes, answer)
+        if output.difference is None and all(isinstance(step, OutputStep) for step in _sides(entry)):
+            return None
+        found.append(output)
+    return found
+
+
 def _sides(entry: Step | StepEdit) -> tuple[Step | None, Step | None]:
     return (entry.old, entry.new) if isinstance(entry, StepEdit) else (entry, entry)
 
@@ -218,7 +258,13 @@ def _step(entry: Step | StepEdit) -> StepImpact:
     return StepImpact(entry.seq, entry.name, "same", "")
 
 
-def _output(cone: Cone, other: Alternative, number: int, eyes: Sequence[ColumnEyes], limit: int) -> OutputImpact:
+def _output(
+    trace: RunTrace,
+    other: Alternative,
+    number: int,
+    eyes: Sequence[ColumnEyes],
+    answer: Callable[[SupposedPoint], WhatIf | None],
+) -> OutputImpact:
     entry = other.entries[number]
     old, new = _sides(entry)
     fate: StepFate = entry.kind if isinstance(entry, StepEdit) else "same"
@@ -226,15 +272,14 @@ def _output(cone: Cone, other: Alternative, number: int, eyes: Sequence[ColumnEy
         step = new or old
         assert step is not None  # noqa: S101 - an entry has one of them
         return OutputImpact(step.seq, step.name, fate, None)
-    point, _ = points_of(cone.trace, cone.trace, old.seq, None)
-    at = supposed_point(cone.trace, other, point, number)
+    point, _ = points_of(trace, trace, old.seq, None)
+    at = supposed_point(trace, other, point, number)
     seen = [name for name in (*old.columns, *at.new.columns) if all(each.is_clear(name) for each in eyes)]
-    found = answer_at(cone, at, eyes, CompareQuestion(limit=limit))
     return OutputImpact(
         new.seq,
         new.name,
         fate,
-        found,
+        answer(at),
         tuple(name for name in at.new.columns if name not in old.columns and name in seen),
         tuple(name for name in old.columns if name not in at.new.columns and name in seen),
     )

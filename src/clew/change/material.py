@@ -1,12 +1,21 @@
 """What two runs are made of, matched piece by piece, and the value that any mixture of the pieces gives."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field, replace
 from decimal import Decimal, localcontext
 
 from clew.change.bridge import CauseKind
 from clew.change.given import GivenEdit, GivenValues
 from clew.change.points import Point, conditions_at
-from clew.change.recomputing import OWN_PERIOD, Cells, Recipe, Recomputation, equality, trees_of
+from clew.change.recomputing import (
+    OWN_PERIOD,
+    Cells,
+    Recipe,
+    Recomputation,
+    equality,
+    steps_for_single_rows,
+    trees_of,
+)
 from clew.change.row_edits import EditedRows, RowEdit, edited_rows
 from clew.change.step_edits import EditedSteps, StepEdit, edited_steps
 from clew.deferred import dataclass
@@ -20,6 +29,7 @@ from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.datasets import DatasetUse
 from clew.plan.operations import OutputStep, Step
 from clew.plan.steps import Assignment, ChangingStepBase, CreatingStepBase
+from clew.storage.parts import ORDINAL
 from clew.trace.prefilter import conjuncts
 from clew.trace.reader import RunTrace
 
@@ -29,6 +39,8 @@ PERIOD, TODAY = "period", "today"
 """The edits that are neither of steps nor of rows."""
 _MOST_ROWS = 200_000
 """More rows are not calculated again in Python."""
+_MOST_KEPT = 250_000
+"""So many rows are kept as steps have left them, for the mixtures to come."""
 
 Edit = RowEdit | StepEdit | GivenEdit | str
 """Something that can be exchanged. The period and the day are named."""
@@ -67,6 +79,8 @@ class Material:
     """The datasets that steps of each run read beside the working dataset."""
     datasets: dict[str, EditedRows]
     columns: tuple[str, ...]
+    _singly: dict[frozenset[Edit], dict[int, Cells]] = field(default_factory=dict)
+    """Loaded rows after the steps that decide about each row by itself, by the other edits that are made."""
 
     @classmethod
     def of(cls, a: RunTrace, b: RunTrace, points: tuple[Point, Point], *, column: str, where: str | None) -> "Material":
@@ -159,7 +173,22 @@ class Material:
             period=trace.period,
             today=today,
         )
-        return total(recipe, Recomputation(recipe).run(), self._conditions(steps), self.column, self._deleted(steps))
+        rows = self._recomputed(recipe, frozenset(edit for edit in made if not _is_of_loaded(edit)))
+        return total(recipe, rows, self._conditions(steps), self.column, self._deleted(steps))
+
+    def _recomputed(self, recipe: Recipe, others: frozenset[Edit]) -> list[Cells]:
+        """The rows that a recipe gives. What becomes of a row by itself is calculated once for many mixtures."""
+        number = steps_for_single_rows(recipe.steps)
+        known = self._singly.get(others, {})
+        missing = [row for row in recipe.rows if id(row) not in known]
+        if sum(map(len, self._singly.values())) + len(missing) > _MOST_KEPT:
+            self._singly.clear()
+            known, missing = {}, list(recipe.rows)
+        done = Recomputation(replace(recipe, rows=missing, steps=recipe.steps[:number])).run()
+        known.update(zip(map(id, missing), done, strict=True))
+        self._singly[others] = known
+        rest = replace(recipe, steps=recipe.steps[number:])
+        return Recomputation(rest, [dict(known[id(row)]) for row in recipe.rows]).go_on()
 
     def _conditions(self, steps: Sequence[Step]) -> list[Expression]:
         where = self.where
@@ -169,6 +198,10 @@ class Material:
 
     def _deleted(self, steps: Sequence[Step]) -> bool:
         return any(isinstance(step, OutputStep) and step.include_deleted for step in steps)
+
+
+def _is_of_loaded(edit: Edit) -> bool:
+    return isinstance(edit, RowEdit) and edit.dataset == LOADED
 
 
 def total(
@@ -193,9 +226,9 @@ def _uses(steps: Sequence[Step]) -> dict[str, DatasetUse]:
 
 def _loaded_rows(trace: RunTrace, condition: Expression | None) -> Iterator[Cells]:
     names = [name for name, _ in trace.run.columns(0)]
-    for number, (_, cells) in enumerate(trace.working(0).matching(condition, names, trace.see)):
+    for number, (ordinal, cells) in enumerate(trace.working(0).matching(condition, names, trace.see)):
         _require_few(number, trace.plan.input.name)
-        yield _undated(cells, trace.period)
+        yield _undated({**cells, ORDINAL: ordinal}, trace.period)
 
 
 def _dataset_edits(

@@ -60,6 +60,10 @@ class Recomputation:
     def run(self) -> list[Cells]:
         """The rows after the last step, deleted ones among them. Raises UserError where the run would have failed."""
         self.load()
+        return self.go_on()
+
+    def go_on(self) -> list[Cells]:
+        """The rows after the steps, which begin with the rows that are there."""
         for step in self.recipe.steps:
             self.take(step)
         return self.rows
@@ -160,6 +164,15 @@ class Recomputation:
         if row.get("_period") == OWN_PERIOD:
             row["_period"] = self.recipe.period
         return row
+
+
+def steps_for_single_rows(steps: Sequence[Step]) -> int:
+    """How many steps there are before the first one that looks at several rows, or makes any."""
+    for number, step in enumerate(steps):
+        compares = isinstance(step, ChangingStepBase) and (step.keeps is not None or bool(step.window_calls))
+        if compares or isinstance(step, CreatingStepBase):
+            return number
+    return len(steps)
 
 
 def _by_what_they_read(

@@ -6,6 +6,7 @@ from typing import Literal
 
 from clew.deferred import dataclass
 from clew.lang.typed import Value
+from clew.storage.parts import ORDINAL
 
 RowCells = Mapping[str, Value]
 EditKind = Literal["added", "removed", "changed"]
@@ -90,7 +91,7 @@ def _frozen(row: RowCells) -> _Frozen:
     return tuple(
         (name, "\x00NaN" if value != value else value)  # noqa: PLR0124 - only NaN differs from itself
         for name, value in sorted(row.items())
-        if name != "_row_id"
+        if name not in {"_row_id", ORDINAL}
     )
 
 

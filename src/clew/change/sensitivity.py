@@ -162,7 +162,8 @@ def _joins(trace: RunTrace, point: Point) -> list[_JoinsOfUse]:
     for step in trace.plan.steps:
         if step.seq > point.seq or not isinstance(step, ChangingStepBase):
             continue
-        read = {pair for each in step.assigned for pair in columns_of(each.value.tree)}
+        trees = [*(each.value.tree for each in step.assigned), *([step.selector.tree] if step.selector else ())]
+        read = {pair for tree in trees for pair in columns_of(tree)}
         for join in step.lookups:
             exact = {each.name for each in join.dataset.columns if each.type.kind in _EXACT}
             named = {name for alias, name in read if alias == join.alias} & exact

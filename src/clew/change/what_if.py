@@ -7,9 +7,11 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from clew.change.alternative import Alternative, alternative_of
+from clew.change.bulk_answer import differences_at_once
 from clew.change.comparing import CompareQuestion, totals_at
 from clew.change.comparison import Amount, ColumnTotals, DifferingRow
-from clew.change.cone import Cone
+from clew.change.cone import Cone, TooManyRows
+from clew.change.differences import Differences, DifferencesAsked, ReachedRow, SupposedPoint
 from clew.change.points import Point, conditions_at, points_of
 from clew.change.recomputing import Cells
 from clew.change.step_edits import StepEdit
@@ -24,7 +26,7 @@ from clew.lang.types import BOOLEAN, Kind, Type
 from clew.plan.operations import OutputStep, Step
 from clew.privacy.eyes import ColumnEyes
 from clew.trace.reader import RunTrace
-from clew.trace.records import Diff, RowValues
+from clew.trace.records import Diff
 from clew.trace.results import Html, html_table, shown
 from clew.trace.run_parts import STATE_COLUMNS
 
@@ -85,22 +87,8 @@ class WhatIf:
         return Html(html_table(caption, ["total of", "now", "then", "difference"], totals))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
-    ordinal: int
-    old: RowValues | None
-    """None if the row does not count at the point."""
-    new: Cells | None
-
-
-@dataclass(frozen=True, slots=True)
-class SupposedPoint:
-    """The same point of a run and of what is supposed in its place."""
-
-    old: Point
-    new: Point
-    types: Mapping[str, Type]
-    """The columns of the supposed rows."""
+MOST_SINGLE = 2_000
+"""Where more rows are looked at, they are evaluated all at once, as far as that is possible."""
 
 
 def what_if(trace: RunTrace, eyes: Sequence[ColumnEyes], supposed: Suppositions, question: CompareQuestion) -> WhatIf:
@@ -112,13 +100,35 @@ def what_if(trace: RunTrace, eyes: Sequence[ColumnEyes], supposed: Suppositions,
         each.require_condition(question.where)
     other = alternative_of(trace, supposed.plan)
     point, _ = points_of(trace, trace, question.output, question.at)
-    cone = Cone(trace, supposed)
-    cone.load()
     until = [number for number, each in enumerate(other.entries) if _seq_of_run(each) == point.seq]
     last = until[0] if point.output is not None else _last_until(other.entries, point.seq)
-    for entry in other.entries[: last + 1]:
+    entries, at = other.entries[: last + 1], supposed_point(trace, other, point, last)
+    try:
+        return answer_at(_evaluated(Cone(trace, supposed, most=MOST_SINGLE), entries), at, eyes, question)
+    except TooManyRows:
+        found = answer_at_once(trace, supposed, entries, at, eyes, question)
+    return found or answer_at(_evaluated(Cone(trace, supposed), entries), at, eyes, question)
+
+
+def answer_at_once(
+    trace: RunTrace,
+    supposed: Suppositions,
+    entries: Sequence[Step | StepEdit],
+    at: SupposedPoint,
+    eyes: Sequence[ColumnEyes],
+    question: CompareQuestion,
+) -> WhatIf | None:
+    """What differs after some steps, evaluated for all rows at once; None where that cannot be done."""
+    asked = _asked(trace, at, eyes, question)
+    found = differences_at_once(trace, supposed, entries, asked)
+    return None if found is None else _told(trace, supposed, at, eyes, asked, found)
+
+
+def _evaluated(cone: Cone, entries: Sequence[Step | StepEdit]) -> Cone:
+    cone.load()
+    for entry in entries:
         cone.take(entry)
-    return answer_at(cone, supposed_point(trace, other, point, last), eyes, question)
+    return cone
 
 
 def _seq_of_run(entry: Step | StepEdit) -> int | None:
@@ -146,12 +156,19 @@ def supposed_point(trace: RunTrace, other: Alternative, point: Point, last: int)
 
 def answer_at(cone: Cone, at: SupposedPoint, eyes: Sequence[ColumnEyes], question: CompareQuestion) -> WhatIf:
     """What differs from the run at the point that a cone has come to."""
-    trace, point = cone.trace, at.old
-    old_types = dict(trace.run.columns(point.seq))
+    asked = _asked(cone.trace, at, eyes, question)
+    return _told(cone.trace, cone.supposed, at, eyes, asked, _differences(cone, asked))
+
+
+def _asked(
+    trace: RunTrace, at: SupposedPoint, eyes: Sequence[ColumnEyes], question: CompareQuestion
+) -> DifferencesAsked:
+    """What is to be told about the rows that differ. Raises UserError if the question is wrong."""
+    old_types = dict(trace.run.columns(at.old.seq))
     types = {**old_types, **at.types}
     columns = [
         name
-        for name in dict.fromkeys([*point.columns, *at.new.columns])
+        for name in dict.fromkeys([*at.old.columns, *at.new.columns])
         if name in types and name != "_row_id" and all(each.is_clear(name) for each in eyes)
     ]
     numbers = [name for name in columns if types[name].kind in _NUMBERS]
@@ -162,34 +179,62 @@ def answer_at(cone: Cone, at: SupposedPoint, eyes: Sequence[ColumnEyes], questio
             hint = did_you_mean(question.sort, numbers)
             problem = f'rows cannot be sorted by the difference of "{question.sort}"'
             raise UserError(INVALID_COMPARISON.anywhere(problem=problem, hint=hint))
-    _reach_others(cone, at)
-    reached = [
-        each
-        for each in _reached(trace, at, cone.rows, list(old_types), question.where)
-        if (each.old is None) != (each.new is None)
-        or (each.old is not None and each.new is not None and any(_differs(each, name) for name in columns))
-    ]
     keys = {name for names in trace.plan.input.names[:1] for name in names}
-    summed = [name for name in numbers if name not in keys and name in old_types and name in point.columns]
-    rows, totals = totals_at(trace, point, summed, question.where)
-    ordered = sorted(reached, key=lambda each: _size(each, question.sort)) if question.sort else reached
-    last = None if question.limit is None else question.offset + question.limit
-    gone = sum(each.new is None for each in reached)
-    new = sum(each.old is None for each in reached)
+    summed = [name for name in numbers if name not in keys and name in old_types and name in at.old.columns]
+    return DifferencesAsked(at, tuple(columns), tuple(summed), question)
+
+
+def _told(
+    trace: RunTrace,
+    supposed: Suppositions,
+    at: SupposedPoint,
+    eyes: Sequence[ColumnEyes],
+    asked: DifferencesAsked,
+    found: Differences,
+) -> WhatIf:
+    """What was found, beside the totals of the run."""
+    rows, totals = totals_at(trace, at.old, asked.summed, asked.question.where)
+    old_types = dict(trace.run.columns(at.old.seq))
     return WhatIf(
         run_id=trace.run_id,
-        point=point,
-        supposed=cone.supposed.texts,
+        point=at.old,
+        supposed=supposed.texts,
         rows_before=rows,
-        rows_after=rows - gone + new,
-        changed=len(reached) - gone - new,
-        gone=gone,
-        new=new,
+        rows_after=rows - found.gone + found.new,
+        changed=found.changed,
+        gone=found.gone,
+        new=found.new,
+        evaluated=found.evaluated,
+        columns=tuple(_column(name, old_types, at, totals.get(name), found) for name in asked.columns),
+        rows=tuple(_row(trace, eyes, each, asked.columns) for each in found.rows),
+        has_more=found.has_more,
+        offset=asked.question.offset,
+    )
+
+
+def _differences(cone: Cone, asked: DifferencesAsked) -> Differences:
+    """The rows of a cone that differ."""
+    at, question = asked.at, asked.question
+    _reach_others(cone, at)
+    names = [name for name, _ in cone.trace.run.columns(at.old.seq)]
+    reached = [
+        each
+        for each in _reached(cone.trace, at, cone.rows, names, question.where)
+        if not each.is_on_both_sides or any(each.differs(name) for name in asked.columns)
+    ]
+    ordered = sorted(reached, key=lambda each: _size(each, question.sort)) if question.sort else reached
+    last = None if question.limit is None else question.offset + question.limit
+    both = [each for each in reached if each.is_on_both_sides]
+    types = {**dict(cone.trace.run.columns(at.old.seq)), **at.types}
+    return Differences(
+        changed=len(both),
+        gone=sum(each.new is None for each in reached),
+        new=sum(each.old is None for each in reached),
         evaluated=cone.evaluated,
-        columns=tuple(_column(name, old_types, at, totals.get(name), reached) for name in columns),
-        rows=tuple(_row(trace, eyes, each, columns) for each in ordered[question.offset : last]),
+        by_column={name: sum(each.differs(name) for each in both) for name in asked.columns},
+        moved={name: _moved(name, reached, types[name]) for name in asked.summed},
+        rows=tuple(ordered[question.offset : last]),
         has_more=last is not None and len(ordered) > last,
-        offset=question.offset,
     )
 
 
@@ -210,7 +255,7 @@ def _reach_others(cone: Cone, at: SupposedPoint) -> None:
 
 def _reached(
     trace: RunTrace, at: SupposedPoint, rows: Mapping[int, Cells | None], names: Sequence[str], where: str | None
-) -> list[_Reached]:
+) -> list[ReachedRow]:
     """Rows of the cone as they are in the run and as they would be, as far as they count at the point."""
     table = trace.plan.input.table
     sides = [
@@ -225,55 +270,63 @@ def _reached(
         return all(test(Row({table: cells}, trace.today)) is True for test in tests)
 
     stored = dict(trace.working(at.old.seq).values(sorted(each for each in rows if each >= 0), list(names)))
-    found = list[_Reached]()
+    found = list[ReachedRow]()
     for ordinal in sorted(rows, key=lambda each: (each < 0, abs(each))):
         old, new = stored.get(ordinal), rows[ordinal]
         before = old if old is not None and counts({**old, "_row_id": trace.row_ids.row_id(ordinal)}, 0) else None
-        found.append(_Reached(ordinal, before, new if new is not None and counts(new, 1) else None))
+        found.append(ReachedRow(ordinal, before, new if new is not None and counts(new, 1) else None))
     return [each for each in found if each.old is not None or each.new is not None]
 
 
-def _differs(each: _Reached, name: str) -> bool:
-    assert each.old is not None and each.new is not None  # noqa: S101, PT018 - asked only then
-    return each.old.get(name) != each.new.get(name)
-
-
-def _size(each: _Reached, column: str | None) -> Fraction:
+def _size(each: ReachedRow, column: str | None) -> Fraction:
     """The difference of a column, so that the largest comes first."""
     values = [None if cells is None else cells.get(column or "") for cells in (each.old, each.new)]
-    old, new = (Fraction(value) if isinstance(value, int | float | Decimal) else Fraction(0) for value in values)
+    old, new = (_fraction(value) for value in values)
     return -abs(new - old)
 
 
+def _fraction(value: Value) -> Fraction:
+    """A number; one that is none, such as a NaN, is larger than any other."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return _ENDLESS
+    return Fraction(value) if isinstance(value, int | float | Decimal) else Fraction(0)
+
+
+_ENDLESS = Fraction(10) ** 400
+
+
 def _column(
-    name: str, old: Mapping[str, Type], at: SupposedPoint, total: Amount | None, reached: Sequence[_Reached]
+    name: str, old: Mapping[str, Type], at: SupposedPoint, total: Amount | None, found: Differences
 ) -> ColumnTotals:
     """A column; its supposed total is unknown if it would not be there, or would not be a number."""
-    changed = sum(each.old is not None and each.new is not None and _differs(each, name) for each in reached)
     types = old.get(name) or at.types[name], at.types.get(name) or old[name]
     is_there = name in at.new.columns and types[1].kind in _NUMBERS
-    moved = None if total is None or not is_there else _moved(name, total, reached, types[1])
-    return ColumnTotals(name, *types, changed, total, moved)
+    moved = None if total is None or not is_there else _plus(total, found.moved[name])
+    return ColumnTotals(name, *types, found.by_column.get(name, 0), total, moved)
 
 
-def _moved(name: str, total: Amount, reached: Sequence[_Reached], type_: Type) -> Amount:
-    """A total with the differences of the rows that are reached."""
-    old, new = ([_number(None if cells is None else cells.get(name)) for cells in side] for side in _sides(reached))
-    if isinstance(total, float) or type_.kind is Kind.DOUBLE:
-        return math.fsum([float(total), *map(float, new), *(-float(each) for each in old)])
+def _plus(total: Amount, moved: Amount) -> Amount:
+    if isinstance(total, float) or isinstance(moved, float):
+        return float(total) + float(moved)
     with localcontext(prec=100):
-        return total + sum(map(Decimal, new), Decimal(0)) - sum(map(Decimal, old), Decimal(0))
+        return total + moved
 
 
-def _sides(reached: Sequence[_Reached]) -> tuple[list[RowValues | None], list[RowValues | None]]:
-    return [each.old for each in reached], [each.new for each in reached]
+def _moved(name: str, reached: Sequence[ReachedRow], type_: Type) -> Amount:
+    """By how much a total moves with the differences of the rows that are reached."""
+    old = [_number(None if each.old is None else each.old.get(name)) for each in reached]
+    new = [_number(None if each.new is None else each.new.get(name)) for each in reached]
+    if type_.kind is Kind.DOUBLE:
+        return math.fsum([*map(float, new), *(-float(each) for each in old)])
+    with localcontext(prec=100):
+        return sum(map(Decimal, new), Decimal(0)) - sum(map(Decimal, old), Decimal(0))
 
 
 def _number(value: Value) -> int | float | Decimal:
     return value if isinstance(value, int | float | Decimal) else 0
 
 
-def _row(trace: RunTrace, eyes: Sequence[ColumnEyes], each: _Reached, columns: Sequence[str]) -> DifferingRow:
+def _row(trace: RunTrace, eyes: Sequence[ColumnEyes], each: ReachedRow, columns: Sequence[str]) -> DifferingRow:
     cells = each.old if each.old is not None else each.new
     assert cells is not None  # noqa: S101 - it counts before or after
     name = trace.names.name(each.ordinal if each.ordinal >= 0 else None, cells)
@@ -291,6 +344,6 @@ def _row(trace: RunTrace, eyes: Sequence[ColumnEyes], each: _Reached, columns: S
         columns={
             column: Diff(old.get(column), new.get(column))
             for column in columns
-            if each.old is None or each.new is None or _differs(each, column)
+            if not each.is_on_both_sides or each.differs(column)
         },
     )

@@ -29,7 +29,8 @@ from clew.trace.sql import Sql, quoted
 SAMPLE = 500
 """So many rows of a group, the first ones, are evaluated in Python too."""
 
-_COMBINED = frozenset({"SUM", "AVG", "COUNT", "COUNT_ALL", "COUNT_DISTINCT", "MIN_AGG", "MAX_AGG"})
+COMBINED = frozenset({"SUM", "AVG", "COUNT", "COUNT_ALL", "COUNT_DISTINCT", "MIN_AGG", "MAX_AGG"})
+"""The aggregations whose values follow from what DuckDB computes."""
 _COUNT, _FIRST, _TOP, _EMPTY = "count", "first", "top", "empty"
 
 
@@ -85,8 +86,8 @@ def _question(trace: RunTrace, step: CreatingStep, keys: Keys, expression: Expre
     rows = trace.working(before)
     condition = all_of([*in_group(keys), is_not_deleted(table), step.condition.tree if step.condition else None])
     assert condition is not None  # noqa: S101 - deleted rows are never in a group
-    calls = tuple(dict.fromkeys(_aggregates(expression)))
-    if not {call.function for call in calls} <= _COMBINED or not columns_of(expression) <= _of_table(table, rows):
+    calls = tuple(dict.fromkeys(aggregate_calls(expression)))
+    if not {call.function for call in calls} <= COMBINED or not columns_of(expression) <= _of_table(table, rows):
         return None
     arguments = dict[Apply, Sql]()
     for call in calls:
@@ -99,7 +100,8 @@ def _question(trace: RunTrace, step: CreatingStep, keys: Keys, expression: Expre
     return _Question(trace, rows, condition, calls, arguments, expression, tuple(sorted(columns)))
 
 
-def _aggregates(expression: Expression) -> Iterator[Apply]:
+def aggregate_calls(expression: Expression) -> Iterator[Apply]:
+    """The calls of an expression that add up a group."""
     for node in walk(expression):
         if isinstance(node, Apply) and isinstance(FUNCTIONS[node.function], AggregateFunction):
             yield node
@@ -118,7 +120,7 @@ def _selected(asked: _Question, top: int, sample: int) -> dict[str, Sql]:
     values = [Sql(f"v{number} := ") + asked.arguments[call] for number, call in enumerate(asked.arguments)]
     selected = {_COUNT: Sql("count(*)")}
     for number, each in enumerate(asked.calls):
-        selected |= {f"{number}:{name}": sql for name, sql in _parts_of(each, asked.arguments.get(each)).items()}
+        selected |= {f"{number}:{name}": sql for name, sql in parts_of(each, asked.arguments.get(each)).items()}
     selected[_FIRST] = _least([Sql(f"o := {ORDINAL}"), *values], sample)
     call = contributing_call(asked.expression)
     order = None if call is None else _order(call, asked.arguments[call])
@@ -155,7 +157,7 @@ def _order(call: Apply, value: Sql) -> Sql | None:
             return None
 
 
-def _parts_of(call: Apply, value: Sql | None) -> dict[str, Sql]:
+def parts_of(call: Apply, value: Sql | None) -> dict[str, Sql]:
     """The aggregates of DuckDB that the value of a call follows from."""
     if value is None:
         return {"count": Sql("count(*)")}
@@ -174,7 +176,7 @@ def _parts_of(call: Apply, value: Sql | None) -> dict[str, Sql]:
             return {"count": "count(" + value + ")"}
 
 
-def _combined(call: Apply, parts: Mapping[str, Any]) -> Value:
+def combined(call: Apply, parts: Mapping[str, Any]) -> Value:
     """The value of a call, from what DuckDB computed."""
     function, signature = FUNCTIONS[call.function], signature_of(call)
     assert isinstance(function, AggregateFunction)  # noqa: S101 - `_question` gives no other
@@ -221,7 +223,7 @@ def _again(asked: _Question, found: Mapping[str, Any], first: Row) -> Value:
     for number, call in enumerate(asked.calls):
         begin = f"{number}:"
         parts = {name.removeprefix(begin): value for name, value in found.items() if name.startswith(begin)}
-        values[call] = _combined(call, parts)
+        values[call] = combined(call, parts)
     return evaluator(asked.expression)(Row(first.tables, first.today, values))
 
 

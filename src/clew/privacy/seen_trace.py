@@ -29,7 +29,7 @@ from clew.trace.row_sets import Order
 from clew.trace.run_parts import RunParts
 
 if TYPE_CHECKING:  # only the questions about adjustments load what explains
-    from clew.explain.adjustments import Adjustment
+    from clew.explain.applied_adjustments import Adjustment
 
 _MOST_ROWS = 100
 _FEW = 8

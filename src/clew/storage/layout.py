@@ -9,6 +9,7 @@
     captures/<capture>/<attempt>/                   captures without a separate store
     captures/staging/...                            rows that postlude jobs work on, never published
     captures/salt                                   what masked values are hashed with
+    captures/salts/<attempt>                        the same in an object store: the oldest counts
     removals.jsonl                                  what was removed
 
 `<attempt>` has a random part, so that no two writers ever share a name (see `drafts`). Runs of older versions have
@@ -25,8 +26,9 @@ MANIFEST_FILE = "manifest.json"
 
 RUNS, DATASETS, PLANS, CAPTURES = "runs", "datasets", "plans", "captures"
 REMOVALS = "removals.jsonl"
-SALT = "salt"
-"""Beside captures: what digests of masked values are made with."""
+SALT, SALTS = "salt", "salts"
+"""Beside captures: what digests of masked values are made with; where a store cannot refuse the second of two writers,
+each has a file of its own."""
 WORKED_ON = "staging"
 """Among captures: what postlude jobs work on."""
 _SCRATCH = "scratch"

@@ -258,16 +258,20 @@ class RowSet:
         table = self._database.query("SELECT " + listed + " FROM (" + rows + ") WHERE " + exact, _distinct(read))
         return {name: table[name][0].as_py() for name in values}
 
-    def relation(self, columns: Iterable[str], where: Sql, also: Iterable[str] = ()) -> "Relation":
+    def relation(
+        self, columns: Iterable[str], where: Sql, also: Iterable[str] = (), *, among: str | None = None
+    ) -> "Relation":
         """These rows for a query of someone else: their ordinals and some columns, deleted rows among them.
 
-        The condition reads the columns in `also`, and may read `_deleted` and ordinals.
+        The condition reads the columns in `also`, and may read `_deleted` and ordinals. `among` is a table with the
+        ordinals of those that are asked for, where not all are.
         """
         listed = list(dict.fromkeys(columns))
         types = {name: self._types[name] for name in dict.fromkeys([*listed, *also, "_deleted"])}
         read, bounds, selects = list[PartFile](), (0, _LAST_ORDINAL), list[Sql]()
+        inside = "" if among is None else f" WHERE {ORDINAL} IN (SELECT {ORDINAL} FROM {among})"
         for source in self._sources(bounds):
-            selects.append("SELECT * FROM (" + source.select(types) + ")")
+            selects.append("SELECT * FROM (" + source.select(types) + f"){inside}")
             read += source.read
         names = ", ".join([ORDINAL, *map(quoted, listed)])
         if not selects:
@@ -427,6 +431,8 @@ class RowSet:
             listed = ", ".join([ORDINAL, *map(quoted, columns)])
             source = parquet([self._files.source(file) for file in part.files])
             within = Sql(f" WHERE {ORDINAL} BETWEEN ? AND ?", bounds)
+            if len(steps) < len(part.steps):  # few rows of a part may have what these steps did
+                within += f" AND ({' OR '.join(f'{quoted(name)} IS NOT NULL' for name in columns)})"
             tables.append(f" LEFT JOIN (SELECT {listed} FROM " + source + within + f") AS c{index} USING ({ORDINAL})")
             read += part.files
         return joined("", tables)

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,12 @@ def pairs(**columns: str) -> list[dict[str, str]]:
     return [{"column": column, "expression": text} for column, text in columns.items()]
 
 
-def generated(root: Path) -> Path:
+def generated(root: Path, scale: str = SCALE, names: Iterable[str] = TABLES) -> Path:
     """The folder with the data, a file for each table."""
     generator = Path(sys.executable).with_name("tpchgen-cli")
-    tables = f"--tables={','.join(TABLES)}"
+    tables = f"--tables={','.join(names)}"
     folder = root / "data"
-    subprocess.run([generator, "parquet", "-s", SCALE, tables, "--output-dir", folder], check=True, capture_output=True)
+    subprocess.run([generator, "parquet", "-s", scale, tables, "--output-dir", folder], check=True, capture_output=True)
     return folder
 
 

@@ -28,6 +28,7 @@ _FILES: dict[int | str, dict[str, Any]] = {
 
 Wanted = Annotated[Literal["csv", "xlsx", "parquet"], Query(alias="format")]
 Step = Annotated[int | None, Query(ge=0, le=_LARGEST)]
+AtSeq = Annotated[int | None, Query(ge=0, le=_LARGEST, description="After this step, instead of an output.")]
 Condition = Annotated[str | None, Query(max_length=10_000, description="A condition in the expression language.")]
 
 
@@ -91,6 +92,7 @@ def comparison(
     other: Annotated[str, Query(min_length=1, max_length=100, description="Another run of the same project.")],
     wanted: Wanted = "csv",
     output: Step = None,
+    at: AtSeq = None,
     where: Condition = None,
 ) -> Response:
     """A line for each column of each row that differs, of at most 10,000 rows."""
@@ -99,7 +101,7 @@ def comparison(
     asked = f" where {traces[0].recorded(where)}" if where else ""
     visit.has_read(Subject.TRACE, first.id, f"download as {wanted}: compared with {second.id}{asked}")
     visit.has_read(Subject.TRACE, second.id, f"download as {wanted}: compared with {first.id}{asked}")
-    return _sent(first.download_comparison(second.id, wanted, output=output, where=where or None))
+    return _sent(first.download_comparison(second.id, wanted, output=output, at=at, where=where or None))
 
 
 @router.get(

@@ -101,6 +101,11 @@ def reconciliation(run_id: str) -> str:
     return f"{run(run_id)}/reconciliation"
 
 
+def quarantine(run_id: str) -> str:
+    """The rows that a run kept apart."""
+    return f"{run(run_id)}/quarantine"
+
+
 def compare(run_id: str, **query: object) -> str:
     """In what another run differs from a run."""
     return _with(f"{run(run_id)}/compare", query)

@@ -22,6 +22,8 @@ class CompareQuery:
     sort: str = ""
     output: int | None = None
     offset: int = 0
+    at: int | None = None
+    """The working dataset after a step, instead of an output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class ComparePage:
     period: str
     others: tuple[OtherRun, ...]
     outputs: tuple[tuple[int, str, bool], ...]
+    at: int | None
     where: str
     sort: str
     is_asked: bool
@@ -112,10 +115,11 @@ def compare_page(trace: SeenTrace, others: Sequence[tuple[str, str]], query: Com
         period=trace.period,
         others=tuple(OtherRun(run_id, name, run_id == query.other) for run_id, name in others),
         outputs=tuple((step.seq, step.name, step.seq == chosen) for step in outputs),
+        at=query.at,
         where=query.where,
         sort=query.sort,
         is_asked=answer is not None,
-        summary=_summary(answer) if answer else "",
+        summary=_summary(answer, query.at) if answer else "",
         totals=tuple(_total(trace.run_id, query, each) for each in answer.columns if each.has_totals) if answer else (),
         rows=tuple(_row(answer, row) for row in answer.rows) if answer else (),
         remarks=_remarks(answer) if answer else (),
@@ -125,7 +129,7 @@ def compare_page(trace: SeenTrace, others: Sequence[tuple[str, str]], query: Com
             (
                 name,
                 addresses.comparison_file(
-                    trace.run_id, format_, other=query.other, output=query.output, where=query.where
+                    trace.run_id, format_, other=query.other, output=query.output, at=query.at, where=query.where
                 ),
             )
             for format_, name in words.FORMATS
@@ -139,16 +143,18 @@ def _address(run_id: str, query: CompareQuery, *, sort: str | None = None, offse
         other=query.other,
         where=query.where,
         output=query.output,
+        at=query.at,
         sort=query.sort if sort is None else sort,
         offset=offset,
     )
 
 
-def _summary(found: RunComparison) -> str:
+def _summary(found: RunComparison, at: int | None) -> str:
     counts = found.counts
+    place = "" if at is None else "As loaded: " if at == 0 else f'After step {at} "{found.point_a.name}": '
     return (
-        f"{counts.changed:,} changed, {counts.only_in_a:,} only in the first, {counts.only_in_b:,} only in the second, "
-        f"{counts.same:,} the same"
+        f"{place}{counts.changed:,} changed, {counts.only_in_a:,} only in the first, "
+        f"{counts.only_in_b:,} only in the second, {counts.same:,} the same"
     )
 
 

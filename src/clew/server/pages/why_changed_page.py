@@ -27,6 +27,14 @@ class WhyChangedQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseLine:
+    """Something that belongs to a cause, and where its history is."""
+
+    text: str
+    address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WaterfallBar:
     """A bar of the drawing, and what is behind it."""
 
@@ -36,8 +44,9 @@ class WaterfallBar:
     style: str
     x: int
     width: int
-    lines: tuple[str, ...]
+    lines: tuple[CauseLine, ...]
     address: str
+    """The rows that the cause is made of, or moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,27 +132,42 @@ def _bars(found: ChangeBridge) -> tuple[WaterfallBar, ...]:
                 style="created" if cause.amount >= 0 else "deleted",
                 x=first,
                 width=max(2, last - first),
-                lines=tuple(_lines(cause)),
-                address=addresses.compare(
-                    found.run_a,
-                    other=found.run_b,
-                    where=found.where,
-                    output=None if found.point_a.output is None else found.point_a.seq,
-                    sort=found.column,
-                ),
+                lines=tuple(_lines(found, cause)),
+                address=_address(found, cause),
             )
         )
     return tuple(bars)
 
 
-def _lines(cause: BridgeCause) -> list[str]:
-    found = list(cause.details)
+def _address(found: ChangeBridge, cause: BridgeCause) -> str:
+    """The rows of a cause: those of the input that differ, those that an operation changed, or all that moved."""
+    if cause.kind == "input":
+        return addresses.compare(found.run_a, other=found.run_b, at=0)
+    if cause.seq_a is not None and cause.seq_b is None:
+        return addresses.rows(found.run_a, at=cause.seq_a, changed="1")
+    if cause.seq_b is not None and cause.seq_a is None:
+        return addresses.rows(found.run_b, at=cause.seq_b, changed="1")
+    if cause.seq_a is not None:
+        return addresses.compare(found.run_a, other=found.run_b, at=cause.seq_a)
+    return addresses.compare(
+        found.run_a,
+        other=found.run_b,
+        where=found.where,
+        output=None if found.point_a.output is None else found.point_a.seq,
+        sort=found.column,
+    )
+
+
+def _lines(bridge: ChangeBridge, cause: BridgeCause) -> list[CauseLine]:
+    found = [CauseLine(each) for each in cause.details]
     for row in cause.rows[:_MOST_ROWS]:
         key = ", ".join(f"{name} {words.cell(value).text}" for name, value in row.key.items()) or "row"
         changes = ", ".join(
             f"{name} {words.cell(row.old.get(name)).text} → {words.cell(value).text}" for name, value in row.new.items()
         )
-        found.append(f"{key} {row.change}" + (f": {changes}" if row.change == "changed" else ""))
+        text = f"{key} {row.change}" + (f": {changes}" if row.change == "changed" else "")
+        run_id, row_id = (bridge.run_b, row.row_b) if row.row_b is not None else (bridge.run_a, row.row_a)
+        found.append(CauseLine(text, None if row_id is None else addresses.row(run_id, row_id)))
     if cause.row_count > _MOST_ROWS:
-        found.append(f"{cause.row_count - _MOST_ROWS:,} more rows")
+        found.append(CauseLine(f"{cause.row_count - _MOST_ROWS:,} more rows"))
     return found

@@ -34,6 +34,7 @@ def compare(
     where: str = "",
     sort: str = "",
     output: Annotated[int | None, Query(ge=0)] = None,
+    at: Annotated[int | None, Query(ge=0)] = None,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
     """In what another run of the project differs from a run."""
@@ -44,12 +45,13 @@ def compare(
         told = f" where {trace.recorded(where)}" if where else ""
         visit.has_read(Subject.TRACE, asked.id, f"compared with {found.id}{told}")
         visit.has_read(Subject.TRACE, found.id, f"compared with {asked.id}{told}")
-    query = CompareQuery(found.id if found else "", where.strip(), sort, output, offset)
+    query = CompareQuery(found.id if found else "", where.strip(), sort, output, offset, at)
 
     def answer(wanted: CompareQuery) -> RunComparison:
         return asked.compare(
             wanted.other,
             output=wanted.output,
+            at=wanted.at,
             where=wanted.where or None,
             sort=wanted.sort or None,
             limit=PAGE_ROWS,

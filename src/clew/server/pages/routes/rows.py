@@ -13,6 +13,7 @@ from clew.server.api.evidence import pack_of
 from clew.server.pages import words
 from clew.server.pages.explain_page import TOP, PageVerdict, explain_file, explain_page, more_rows, rows_before
 from clew.server.pages.explain_tree import MOST_ON_A_PAGE, MOST_STREAMED, RunTitle
+from clew.server.pages.quarantine_page import quarantine_page
 from clew.server.pages.reconciliation_page import reconciliation_page
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.row_page import row_page
@@ -186,6 +187,22 @@ def reconciliation(run: str, visit: RowVisit, desk: AtDesk) -> Response:
         section="Runs",
         page=lambda: reconciliation_page(asked.reconcile(), trace.plan.title, trace.period),
         document=lambda: asked.reconcile().to_json(),
+    )
+
+
+@router.get("/runs/{run}/quarantine")
+@router.get("/runs/{run}/quarantine.json")
+def quarantine(run: str, visit: RowVisit, desk: AtDesk) -> Response:
+    """The rows that were not loaded, with the reasons."""
+    asked = visit.workspace.find_run(run)
+    trace = asked.open_trace()
+    visit.has_read(Subject.TRACE, trace.run_id, "quarantine")
+    return desk.page(
+        visit,
+        "quarantine.html",
+        section="Runs",
+        page=lambda: quarantine_page(trace.run_id, asked.quarantine(), trace.plan.title, trace.period),
+        document=lambda: {"run_id": trace.run_id, "rows": [row.to_json() for row in asked.quarantine()]},
     )
 
 
