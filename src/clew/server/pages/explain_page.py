@@ -36,7 +36,7 @@ class ExplainPage:
     download_address: str
     evidence_address: str
     json_address: str
-    verdict: "Verdict"
+    verdict: "PageVerdict"
     checked: int
     restated_address: str
     restated: tuple[str, ...] | None
@@ -44,7 +44,7 @@ class ExplainPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PageVerdict:
     """What recomputing the values of a page gave, and how many of them are not explained on it."""
 
     equal: int = 0
@@ -53,7 +53,7 @@ class Verdict:
     left_out: int = 0
 
     @classmethod
-    def of(cls, nodes: Iterable[TreeNode]) -> "Verdict":
+    def of(cls, nodes: Iterable[TreeNode]) -> "PageVerdict":
         """The verdict about nodes of a tree."""
         nodes = list(nodes)
         found = Counter(node.formula.outcome for node in nodes if node.formula)
@@ -61,7 +61,7 @@ class Verdict:
         return cls(found["equal"], found["differs"], found["not checked"], left_out)
 
     @classmethod
-    def read(cls, text: str) -> "Verdict":
+    def read(cls, text: str) -> "PageVerdict":
         """The verdict that `written` gave; none where it is something else."""
         numbers = text.split(".")
         return cls(*map(int, numbers)) if len(numbers) == 4 and all(map(str.isdecimal, numbers)) else cls()
@@ -71,8 +71,8 @@ class Verdict:
         """The numbers, for the script that asks for more rows."""
         return f"{self.equal}.{self.differing}.{self.unchecked}.{self.left_out}"
 
-    def __add__(self, other: "Verdict") -> "Verdict":
-        return Verdict(
+    def __add__(self, other: "PageVerdict") -> "PageVerdict":
+        return PageVerdict(
             self.equal + other.equal,
             self.differing + other.differing,
             self.unchecked + other.unchecked,
@@ -104,13 +104,13 @@ class MoreRows:
     """More of the rows behind a summary, and the verdict about the page once they are on it."""
 
     root: TreeNode
-    verdict: Verdict
+    verdict: PageVerdict
 
 
-def more_rows(explanation: Explanation, title_of: TitleOf, before: Before, so_far: Verdict) -> MoreRows:
+def more_rows(explanation: Explanation, title_of: TitleOf, before: Before, so_far: PageVerdict) -> MoreRows:
     """The next rows of a summary."""
     root = tree_of(explanation, title_of, before)
-    return MoreRows(root, so_far + Verdict.of(node for parent in root.parents for node in walk(parent)))
+    return MoreRows(root, so_far + PageVerdict.of(node for parent in root.parents for node in walk(parent)))
 
 
 def rows_before(skip: int, scale: str, share: str) -> Before:
@@ -130,7 +130,7 @@ def explain_page(
     root = tree_of(explanation, title_of)
     run_id, row_id, column, at = explanation.run_id, explanation.row_id, explanation.column, explanation.at
     title = title_of(run_id)
-    verdict = Verdict.of(walk(root))
+    verdict = PageVerdict.of(walk(root))
     return ExplainPage(
         run_id=run_id,
         run_address=addresses.run(run_id),

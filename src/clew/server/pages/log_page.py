@@ -8,7 +8,7 @@ from clew.server.pages import addresses, words
 
 
 @dataclass(frozen=True, slots=True)
-class ShownLine:
+class ShownLogLine:
     """A line: when, how grave, what, and what belongs to it."""
 
     when: str
@@ -25,7 +25,7 @@ class LogPage:
     title: str
     period: str
     run_address: str
-    lines: tuple[ShownLine, ...]
+    lines: tuple[ShownLogLine, ...]
     troubles: int
     most: int
     is_full: bool
@@ -44,6 +44,6 @@ def log_page(run_id: str, title: str, period: str, lines: Sequence[LogLine]) -> 
     )
 
 
-def _shown(line: LogLine) -> ShownLine:
+def _shown(line: LogLine) -> ShownLogLine:
     first, _, rest = line.text.partition("\n")
-    return ShownLine(words.second(line.at), line.level, first, rest)
+    return ShownLogLine(words.second(line.at), line.level, first, rest)

@@ -11,7 +11,7 @@ from clew.privacy.seen_trace import SeenTrace
 from clew.server.access.visit import RowVisit, Visit
 from clew.server.api.evidence import pack_of
 from clew.server.pages import words
-from clew.server.pages.explain_page import TOP, Verdict, explain_file, explain_page, more_rows, rows_before
+from clew.server.pages.explain_page import TOP, PageVerdict, explain_file, explain_page, more_rows, rows_before
 from clew.server.pages.explain_tree import MOST_ON_A_PAGE, MOST_STREAMED, RunTitle
 from clew.server.pages.quarantine_page import quarantine_page
 from clew.server.pages.reconciliation_page import reconciliation_page
@@ -125,7 +125,7 @@ def explained_rows(
     """More of the rows behind a summary. A script asks for them piece by piece, so that the first are there at once."""
     last = min(top, skip + _MOST_AT_ONCE)
     found = _explained(visit, run, row, column, at, last, skip)
-    before, so_far = rows_before(skip, scale, share), Verdict.read(verdict)
+    before, so_far = rows_before(skip, scale, share), PageVerdict.read(verdict)
     return desk.fragment("explain_rows.html", more_rows(found, lambda run_id: title_of(visit, run_id), before, so_far))
 
 
