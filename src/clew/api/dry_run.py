@@ -147,6 +147,6 @@ def _with(environment: RunEnvironment, settings: Environment) -> RunEnvironment:
 
 def _require_files(part: Part, root: StorageRoot) -> None:
     for file in part.files:
-        if file.view is None and not root.exists(file.path):
+        if not file.is_foreign and not root.exists(file.path):
             problem = f'a file of the dataset "{part.name}" is gone: {file.path}'
             raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem))

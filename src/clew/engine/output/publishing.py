@@ -19,6 +19,7 @@ from clew.engine.output.files import Further, write_files
 from clew.engine.output.lake_tables import LAKE_FORMATS, LakeOutputs
 from clew.engine.output.places import OutputPlace
 from clew.engine.output.tables import TableOutputs
+from clew.engine.spark_internals import select_sql
 from clew.plan.operations import OutputStep
 from clew.runs.registry import DatasetVersion
 from clew.storage.tables.table_versions import LocatedTable
@@ -106,7 +107,7 @@ class FilePublisher:
         """Write the rows that the step selects to staging, and then those derived from what was written."""
 
         def chosen(rows: DataFrame) -> DataFrame:
-            return output_rows(rows, step, expressing).selectExpr(*output_columns(step, self.run_id))
+            return select_sql(output_rows(rows, step, expressing), list(output_columns(step, self.run_id)))
 
         target = self.catalog_table_of(step, fence) if self.lake is not None else None
         if self.lake is not None and target is not None:

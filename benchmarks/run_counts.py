@@ -1,0 +1,86 @@
+"""Counts what a run of the sample asks of Spark and of the disk. Counts are the same on a busy machine.
+
+`python -m benchmarks.run_counts WORKSPACE` runs `gl-close` there, in a new process, and prints the counts as JSON.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from py4j.clientserver import ClientServerConnection  # type: ignore[import-untyped]
+from pyspark import SparkContext
+
+import clew
+from clew.engine.session import session_of
+
+PERIOD = "2026-01"
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """What one run took."""
+
+    jobs: int
+    """Spark jobs of its steps; those of captures come after the run."""
+    calls: int
+    """Calls of this process to the JVM, captures included."""
+    files: int
+    """Files that it has left behind, outputs and the state store among them."""
+    fsyncs: int
+    """Files that Clew itself waited for to be on the disk; those of SQLite are not among them."""
+
+
+@contextmanager
+def calls_to_the_jvm() -> Iterator[list[int]]:
+    """Counts them, as the only item of a list."""
+    send, count = ClientServerConnection.send_command, [0]
+
+    def counting(self: object, *arguments: object) -> object:
+        count[0] += 1
+        return send(self, *arguments)
+
+    ClientServerConnection.send_command = counting
+    try:
+        yield count
+    finally:
+        ClientServerConnection.send_command = send
+
+
+@contextmanager
+def fsyncs_of_python() -> Iterator[list[int]]:
+    """Counts them, as the only item of a list."""
+    sync, count = os.fsync, [0]
+
+    def counting(file: int) -> None:
+        count[0] += 1
+        sync(file)
+
+    os.fsync = counting
+    try:
+        yield count
+    finally:
+        os.fsync = sync
+
+
+def counts_of_run(folder: Path, project: str = "gl-close", period: str = PERIOD) -> RunCounts:
+    """Run a project in a workspace, on the Spark of this process."""
+    before = _files(folder)
+    workspace = clew.open(folder)
+    session_of(workspace.run_environment)
+    with calls_to_the_jvm() as calls, fsyncs_of_python() as fsyncs:
+        run = workspace.run(project, period).raise_if_failed()
+    context = SparkContext.getOrCreate()
+    jobs = context.statusTracker().getJobIdsForGroup(f"clew-{run.id}")
+    return RunCounts(len(jobs), calls[0], _files(folder) - before, fsyncs[0])
+
+
+def _files(folder: Path) -> int:
+    return sum(path.is_file() for path in folder.rglob("*"))
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(counts_of_run(Path(sys.argv[1])))))
