@@ -66,7 +66,11 @@ def totals(keys: Sequence[str], column: str, expression: str) -> dict[str, Any]:
 
 _FIVE = [
     update(
-        "Convert", "amount", "ROUND(amount * rates.rate, 2)", 'currency <> "USD"', rates="rates.currency = currency"
+        "Convert",
+        "amount",
+        "ROUND(amount * rates.rate, 2)",
+        'lines.currency <> "USD"',
+        rates="rates.currency = lines.currency",
     ),
     update("Note", "note", 'CONCAT(note, " large")', "amount > 8100"),
     update("Flag", "flag", '"review"', "MOD(id, 20) = 1"),
