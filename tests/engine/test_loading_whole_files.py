@@ -176,9 +176,9 @@ STEPS: list[dict[str, Any]] = [
         "seq": 10,
         "name": "Convert",
         "type": "update",
-        "selector": 'currency <> "EUR"',
+        "selector": 'orders.currency <> "EUR"',
         "arguments": {
-            "joins": [{"alias": "r", "dataset_id": "rates", "on": "r.currency = currency"}],
+            "joins": [{"alias": "r", "dataset_id": "rates", "on": "r.currency = orders.currency"}],
             "assignments": [{"column": "amount", "expression": "ROUND(amount * r.rate, 2)"}],
         },
     },
