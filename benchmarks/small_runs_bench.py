@@ -124,14 +124,15 @@ def measure() -> list[Figure]:
 
 
 def counted(sample: Path, place: Path) -> list[Figure]:
-    """What a run asks of Spark and of the disk."""
+    """What a run asks of Spark and of the disk, and how long it takes where Spark is warm."""
     shutil.copytree(sample, place)
-    command = [sys.executable, "-m", "benchmarks.run_counts", str(place)]
+    command = [sys.executable, "-m", "benchmarks.run_counts", str(place), str(ROUNDS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)
     counts = json.loads(done.stdout.splitlines()[-1])
     return [
+        Figure("`gl-close` in a process that has run it before", counts["warm"], "s", at_most=2),
         Figure("Spark jobs of the steps of a run", counts["jobs"], "jobs"),
         Figure("calls to the JVM, with its capture", counts["calls"], "calls"),
         Figure("files that it leaves behind", counts["files"], "files"),
