@@ -1,7 +1,7 @@
 """Counts what a run of the sample asks of Spark and of the disk. Counts are the same on a busy machine.
 
-`python -m benchmarks.run_counts WORKSPACE ROUNDS` runs `gl-close` there, in a new process, and prints the counts as JSON,
-with the seconds that it takes on the Spark that is warm then, the median of some rounds.
+`python -m benchmarks.run_counts WORKSPACE ROUNDS` runs `gl-close` there, in a new process, and prints the counts as
+JSON, with the seconds that it takes on the Spark that is warm then, the median of some rounds.
 """
 
 import json
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
+from unittest.mock import patch
 
 from benchmarks.timing import seconds
 from py4j.clientserver import ClientServerConnection  # type: ignore[import-untyped]
@@ -40,33 +42,29 @@ class RunCounts:
 @contextmanager
 def calls_to_the_jvm() -> Iterator[list[int]]:
     """Counts them, as the only item of a list."""
-    send, count = ClientServerConnection.send_command, [0]
+    count = [0]
 
-    def counting(self: object, *arguments: object) -> object:
+    def counting(*arguments: Any) -> Any:
         count[0] += 1
-        return send(self, *arguments)
+        return send(*arguments)
 
-    ClientServerConnection.send_command = counting
-    try:
+    send = ClientServerConnection.send_command
+    with patch.object(ClientServerConnection, "send_command", counting):
         yield count
-    finally:
-        ClientServerConnection.send_command = send
 
 
 @contextmanager
 def fsyncs_of_python() -> Iterator[list[int]]:
     """Counts them, as the only item of a list."""
-    sync, count = os.fsync, [0]
+    count = [0]
 
-    def counting(file: int) -> None:
+    def counting(*arguments: Any) -> None:
         count[0] += 1
-        sync(file)
+        sync(*arguments)
 
-    os.fsync = counting
-    try:
+    sync = os.fsync
+    with patch.object(os, "fsync", counting):
         yield count
-    finally:
-        os.fsync = sync
 
 
 def counts_of_run(folder: Path, project: str = "gl-close", period: str = PERIOD) -> RunCounts:

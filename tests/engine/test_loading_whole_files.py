@@ -18,6 +18,7 @@ from clew.engine.loading.pinning import found_files
 from clew.engine.loading.whole_files import keep_whole_files
 from clew.plan.file_rules import FileRules, TextRules
 from clew.storage.checked_files import TraceFiles
+from clew.storage.drafts import Draft
 from clew.storage.parts import Part, part_from_json, part_to_json
 from clew.storage.roots import storage_at
 from tests.engine.engine_workspaces import SHOP, Shop
@@ -150,13 +151,13 @@ def test_pages_that_cannot_be_decoded_are_not_kept(bench: Bench) -> None:
 
 def test_a_file_that_is_written_to_meanwhile_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(bench, "a.parquet", table())
-    create = pinning.Draft.create
+    create = Draft.create
 
-    def creating(self: pinning.Draft, name: str) -> Any:
+    def creating(self: Draft, name: str) -> Any:
         path.write_bytes(path.read_bytes() + b"more")
         return create(self, name)
 
-    monkeypatch.setattr(pinning.Draft, "create", creating)
+    monkeypatch.setattr(Draft, "create", creating)
     message = bench.problem(OF, path_source("a.parquet", "parquet"), code="SourceUnavailable")
     assert message == "a.parquet changed while it was being read"
 

@@ -55,7 +55,7 @@ def parquet_rows(
     """The rows of Parquet files; files with the same columns and types are read together."""
     groups = dict[tuple[Fields, str | None], list[FoundFile]]()
     for each in found:
-        fields = _fields_in(each.file)
+        fields = _fields_of(each.file)
         has_period = any(name == PERIOD_COLUMN for name, _ in fields)
         groups.setdefault((fields, None if has_period else each.period), []).append(each)
     raws = list[RawRows]()
@@ -146,7 +146,7 @@ def _unambiguous(name: str) -> str:
     return "timestamp_ltz" if name == "timestamp" else name
 
 
-def _fields_in(file: SourceFile) -> Fields:
+def _fields_of(file: SourceFile) -> Fields:
     try:
         with opened_source(file) as opened:
             arrow = pq.read_schema(opened)
@@ -158,10 +158,10 @@ def _fields_in(file: SourceFile) -> Fields:
         text = next((name for name in ("csv", "jsonl") if f".{name}" in PurePath(file.shown).suffixes), None)
         remedy = f"set `format: {text}` in the rule" if text else "write the file again, as a whole"
         raise unavailable(f"{file.shown} is not a Parquet file, or is cut short", remedy) from None
-    return fields_of(arrow)
+    return arrow_fields(arrow)
 
 
-def fields_of(schema: pa.Schema) -> Fields:
+def arrow_fields(schema: pa.Schema) -> Fields:
     """The columns of a file as Spark reads them."""
     return tuple((each.name, _spark_name(each.type)) for each in schema)
 

@@ -19,7 +19,7 @@ from clew.deferred import dataclass
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.diagnostics import ClewError
 from clew.diagnostics.file_system import OutOfReach
-from clew.engine.loading.columnar import cells_of, fields_of
+from clew.engine.loading.columnar import arrow_fields, cells_of
 from clew.engine.loading.conversions import TypedCell, holds_all
 from clew.engine.loading.periods import periods_read
 from clew.engine.loading.source_digests import digest_of, state_of
@@ -139,7 +139,7 @@ def _is_simple(type_: pa.DataType) -> bool:
 
 def _columns(request: PinRequest, found: FoundFile, schema: pa.Schema) -> tuple[ViewColumn, ...] | None:
     """How a file holds the columns of the dataset; None where it has others too, or needs conversions."""
-    use, rules, fields = request.use, request.sources[0].rules, fields_of(schema)
+    use, rules, fields = request.use, request.sources[0].rules, arrow_fields(schema)
     positions = positions_of(use, schema.names, found.origin, rules)
     if {*positions.values()} != {*range(len(fields))}:
         return None  # values that nothing declares are not kept: nobody has said who may see them
