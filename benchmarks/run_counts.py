@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 from unittest.mock import patch
 
 from benchmarks.timing import seconds
@@ -44,7 +43,7 @@ def calls_to_the_jvm() -> Iterator[list[int]]:
     """Counts them, as the only item of a list."""
     count = [0]
 
-    def counting(*arguments: Any) -> Any:
+    def counting(*arguments: object) -> object:
         count[0] += 1
         return send(*arguments)
 
@@ -58,9 +57,9 @@ def fsyncs_of_python() -> Iterator[list[int]]:
     """Counts them, as the only item of a list."""
     count = [0]
 
-    def counting(*arguments: Any) -> None:
+    def counting(file: int) -> None:
         count[0] += 1
-        sync(*arguments)
+        sync(file)
 
     sync = os.fsync
     with patch.object(os, "fsync", counting):
