@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 from py4j.java_gateway import JavaGateway, JavaObject  # type: ignore[import-untyped]
@@ -56,7 +56,7 @@ def session_beside(session: SparkSession) -> SparkSession:
     """
     if not is_connected(session):
         return session.newSession()
-    channels = copy(session.client._builder)  # noqa: SLF001 - see above
+    channels = copy(_client_of(session)._builder)  # noqa: SLF001 - see above
     channels._params = {name: value for name, value in channels._params.items() if name != _SESSION_ID}  # noqa: SLF001
     # The builder of sessions would make it the active one of this thread, where that has none.
     beside: SparkSession = type(session)(connection=channels)  # type: ignore[call-arg]
@@ -76,9 +76,14 @@ def _release(session: SparkSession) -> None:
     A connection that is still open when Python takes itself apart waits forever for threads that are gone. `stop` would
     also end a server that was started for a session of others.
     """
+    client = _client_of(session)
     with suppress(Exception):  # the server may be gone
-        session.client.release_session()
-    session.client.close()
+        client.release_session()
+    client.close()
+
+
+def _client_of(session: SparkSession) -> Any:  # noqa: ANN401 - its type takes the libraries of Spark Connect
+    return session.client  # type: ignore[operator] # a property that PySpark declares as something else
 
 
 def submitted_configuration() -> dict[str, str]:
