@@ -67,6 +67,7 @@ class BulkCone:
     def take(self, entry: Step | StepEdit) -> None:
         """Do a step of the run and of the supposed plan. Raises NotInBulk where that cannot be done at once."""
         budgets.check()
+        self.tables.keep_only(*([] if self.rows is None else [self.rows.name]))
         if isinstance(entry, StepEdit):
             self._edit(entry)
             self.at = entry.old.seq if entry.old is not None else self.at
@@ -209,6 +210,12 @@ class BulkCone:
             return rows
         trace, there = self.single.trace, self.single.trace.working(seq).names
         types = dict(trace.run.columns(trace.run.last))
+        if there.isdisjoint(more):
+            nothing = "".join(
+                f", CAST(NULL AS {sql_type(types[name])}) AS {quoted(stored_name((self.table, name)))}" for name in more
+            )
+            made = self.tables.make(Sql(f"SELECT *{nothing} FROM {rows.name}"))
+            return BulkTable(made, {**rows.columns, **{(self.table, name): types[name] for name in more}})
         sql, files = rows_of_trace(trace, seq, [name for name in more if name in there], Sql("TRUE"), among=rows.name)
         own = "".join(f", c.{quoted(stored_name(named))}" for named in rows.columns)
         for name in more:
@@ -314,7 +321,9 @@ class BulkCone:
         if self.rows is None and not found.rows:
             return
         if self.rows is not None:
-            self.rows = self._seen(names, known.seq)
+            is_new_column = {column.name for column in known.adds}.issuperset
+            before = self.at if is_new_column(set(names) - set(self.differing)) else known.seq
+            self.rows = self._seen(names, before)  # columns that come with the step are NULL in rows from before it
         listed = list(names)
         made = self.tables.make(Sql("FROM given"), (), {"given": self._given(found, listed, types)})
         columns = {(table, name): types[name] for name in listed}

@@ -7,7 +7,8 @@ combination of the values that the expression reads, so that the answer is the e
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from clew import budgets
@@ -60,14 +61,26 @@ def stored_name(named: Named) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BulkTables:
-    """Makes tables, which are there until a question is answered."""
+    """Makes tables, which are there until others take their places, or a question is answered."""
 
     trace: RunTrace
-    kept: ExitStack
+    _made: "dict[str, AbstractContextManager[str]]" = field(default_factory=dict)
 
     def make(self, sql: Sql, files: Iterable[PartFile] = (), tables: "Mapping[str, pa.Table] | None" = None) -> str:
         """A table with the rows that a query gives; its name."""
-        return self.kept.enter_context(self._database.kept(sql, files, tables))
+        kept = self._database.kept(sql, files, tables)
+        name = kept.__enter__()
+        self._made[name] = kept
+        return name
+
+    def keep_only(self, *names: str) -> None:
+        """Drop all tables but these, so that what they take is free."""
+        for name in [each for each in self._made if each not in names]:
+            self._made.pop(name).__exit__(None, None, None)
+
+    def close(self) -> None:
+        """Drop all tables."""
+        self.keep_only()
 
     def ask(self, sql: Sql, files: Iterable[PartFile] = ()) -> "pa.Table":
         """The rows that a query gives."""
