@@ -21,6 +21,7 @@ from clew.explain.row_conditions import all_of, is_not_deleted
 from clew.lang.evaluation import Row
 from clew.lang.typed import ColumnValue, Expression, Value, columns_of
 from clew.lang.types import BOOLEAN, INTEGER, Type
+from clew.plan.datasets import DatasetUse
 from clew.plan.operations import OutputStep, Step
 from clew.plan.steps import ChangingStepBase, CreatingStepBase, Join
 from clew.storage.parts import ORDINAL, PartFile
@@ -80,7 +81,7 @@ class BulkCone:
         elif isinstance(entry, CreatingStepBase) and entry.made_from is None:
             if self._concerns(entry):
                 self._sum_up(entry, entry, everything=False)
-        elif isinstance(entry, CreatingStepBase) and self.single.supposed.of_dataset(entry.made_from):
+        elif isinstance(entry, CreatingStepBase) and self._supposes_of(entry.made_from):
             raise NotInBulk("rows of an appended dataset")
         self.at = entry.seq
 
@@ -127,11 +128,16 @@ class BulkCone:
         columns, table = set(self.differing), self.table
         read = {name for tree in trees_of(step) for owner, name in columns_of(tree) if owner == table}
         read |= {*step.columns_named, _DELETED}
-        is_changing = isinstance(step, ChangingStepBase)
-        set_ = {each.column for each in step.assigned} if is_changing else set[str]()
-        looks_up = is_changing and any(self.single.supposed.of_dataset(join.dataset) for join in step.lookups)
-        sees_rows = not is_changing or step.keeps is not None or bool(step.window_calls)
-        return self.has_new or looks_up or bool(columns & (read | set_)) or (self.has_dropped and sees_rows)
+        sees_rows = True
+        if isinstance(step, ChangingStepBase):
+            read |= {each.column for each in step.assigned}
+            sees_rows = step.keeps is not None or bool(step.window_calls)
+        looks_up = any(self._supposes_of(join.dataset) for join in step.lookups)
+        return self.has_new or looks_up or bool(columns & read) or (self.has_dropped and sees_rows)
+
+    def _supposes_of(self, use: DatasetUse | None) -> bool:
+        """Whether rows of a dataset are supposed to be different."""
+        return use is not None and bool(self.single.supposed.of_dataset(use))
 
     # Rows that are reached
 
