@@ -11,8 +11,8 @@ from clew.change.bulk_cone import BulkCone
 from clew.change.bulk_tables import THERE, BulkTable, BulkTables, NotInBulk, rows_of_trace, stored_name
 from clew.change.comparison import Amount
 from clew.change.cone import Cone
-from clew.change.differences import Differences, DifferencesAsked, ReachedRow
 from clew.change.points import conditions_at
+from clew.change.reached_rows import Differences, DifferencesAsked, ReachedRow
 from clew.change.step_edits import StepEdit
 from clew.change.suppositions import Suppositions
 from clew.deferred import dataclass
