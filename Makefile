@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test matrix matrix-few integrations stores lint types imports format bench lock docs golden clean java jars simulate model history faults mutants coverage
+.PHONY: help setup demo check test matrix matrix-few pythons integrations stores lint types imports format bench lock docs golden clean java jars simulate model history faults mutants coverage
 
 # The versions of Spark that `make matrix` tries, the oldest first; `make test` has the one of constraints.txt.
 SPARKS       ?= 4.0.5 4.1.4 4.2.1 4.3.0
@@ -13,6 +13,9 @@ MATRIX_TESTS ?= tests/engine
 CONNECT      ?=
 FEW_TESTS    := tests/engine/test_spark_versions.py tests/engine/test_spark_internals.py tests/engine/test_spark_session.py \
                 tests/engine/test_sql_cases.py tests/engine/test_loading_csv.py tests/engine/test_engine_runs.py
+
+# The versions of Python that `make pythons` tries, of those that are here.
+PYTHONS      ?= python3.12 python3.13 python3.14
 
 # How many seeds `make simulate` tries; or one SEED alone, or as many as MINUTES allow; with a planted mistake (MUTANT),
 # or several times as many faults as usual (RATE).
@@ -51,6 +54,7 @@ AZURITE      ?= azurite@3.35.0
 # Delta and Iceberg name the Spark that they are for; tests take those that fit the one that they run on.
 JARS         ?= $(HOME)/.cache/clew/jars
 CONNECTORS   := org.postgresql:postgresql:42.7.14 org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 \
+                org.apache.iceberg:iceberg-aws-bundle:1.12.0 \
                 io.delta:delta-spark_4.1_2.13:4.4.0 io.delta:delta-storage:4.4.0 io.delta:delta-kernel-api:4.4.0 \
                 io.delta:delta-kernel-defaults:4.4.0 io.delta:delta-kernel-unitycatalog:4.4.0
 HADOOP       ?= 3.4.2
@@ -117,6 +121,18 @@ matrix: java $(STAMP) ## the tests of Spark on every version that Clew supports;
 
 matrix-few: ## a few tests of Spark on the oldest and the newest version
 	@$(MAKE) --no-print-directory matrix SPARKS="$(firstword $(SPARKS)) $(lastword $(SPARKS))" MATRIX_TESTS="$(FEW_TESTS)"
+
+pythons: java $(STAMP) ## the tests without a JVM, and a few of Spark, on every other Python that is here
+	@failed=; for python in $(PYTHONS); do \
+		$$python -c '' 2>/dev/null || { echo "No $$python here: left out"; continue; }; \
+		env=.venv-integrations/$$python; \
+		test -e $$env/.installed || { echo "Setting up $$env ..."; rm -rf $$env; $$python -m venv $$env && \
+			PIP_CONSTRAINT=constraints.txt $$env/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' && \
+			touch $$env/.installed; } || exit 1; \
+		echo "Running tests on $$($$env/bin/python --version) ..."; \
+		$$env/bin/python -m pytest -n 2 -m 'not (spark or postgres or browser or slow or classic)' --hypothesis-profile=quick && \
+			$$env/bin/python -m pytest -n 2 $(FEW_TESTS) || failed="$$failed $$python"; \
+	done; test -z "$$failed" || { echo "Failed on$$failed"; exit 1; }
 
 # Airflow pins other versions of what Clew needs, so Clew is there without its dependencies: the operator calls a server or
 # the command. Dagster starts Clew's interpreter and needs nothing of it.

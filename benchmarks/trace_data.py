@@ -94,10 +94,10 @@ class Bench:
     trace: RunTrace
 
 
-def rows_sql(rows: int) -> str:
+def rows_sql(rows: int, groups: int = GROUPS) -> str:
     """The rows that were loaded."""
     return f"""
-        SELECT 'JE-' || lpad(CAST(i AS VARCHAR), 8, '0') AS journal_id, i % {GROUPS} AS account,
+        SELECT 'JE-' || lpad(CAST(i AS VARCHAR), 8, '0') AS journal_id, i % {groups} AS account,
             ['EUR', 'USD', 'GBP', 'JPY'][1 + i % 4] AS currency,
             CAST((i * 7919 % 10000019) / 100.0 AS DECIMAL(18, 2)) AS amount,
             'category ' || (i % 40) AS category, 'note ' || (hash(i) % 1000) AS note,
@@ -106,15 +106,18 @@ def rows_sql(rows: int) -> str:
     """
 
 
-def written(root: Path, rows: int, factor: int = 2) -> Bench:
-    """Write the files of a run below a folder. The first step multiplies amounts by a factor."""
+def written(root: Path, rows: int, groups: int = GROUPS, factor: int = 2) -> Bench:
+    """Write the files of a run below a folder. Its totals are of so many groups, less those that it drops.
+
+    The first step multiplies amounts by a factor.
+    """
 
     def by_factor(text: str) -> str:
         return text.replace(_FACTOR, f"amount * {factor}")
 
     plan = planned(root / "workspace", by_factor)
     with duckdb.connect(config={"memory_limit": "3GB"}) as connection:
-        connection.execute(f"CREATE TABLE input AS {rows_sql(rows)}")
+        connection.execute(f"CREATE TABLE input AS {rows_sql(rows, groups)}")
         loaded = part_file(root, "input", connection.sql("FROM input"), 0)
         changes = part_file(root, "changes", connection.sql(by_factor(_CHANGES)), None)
         created = part_file(root, "created", connection.sql(by_factor(_CREATED)), 1)

@@ -1,9 +1,10 @@
-"""Takes new screenshots of the web pages for the README, from a run of the sample.
+"""Takes new screenshots of the web pages for the documents, light and dark, from runs of the sample.
 
     python -m tools.screenshots [WORKSPACE]
 
-Without a workspace the sample is written to a temporary folder and run on Spark, which takes a minute or two. With one,
-its newest run of `gl-close` is shown. Needs Playwright and a Chromium: the one that CHROMIUM names, or one on the path.
+Without a workspace the sample is written to a temporary folder and run on Spark, which takes a few minutes. With one,
+its newest run of `gl-close` is shown, and compared with the first of the same period. Needs Playwright and a Chromium:
+the one that CHROMIUM names, or one on the path.
 """
 
 import json
@@ -16,12 +17,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlencode
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 LARGEST = 150_000
+_ROOM: ViewportSize = {"width": 1120, "height": 700}
+_SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 _CLEW = str(Path(sys.executable).with_name("clew"))
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
@@ -34,31 +38,62 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="clew-pictures-") as folder:
         workspace = Path(folder) / "ledger"
         clew(Path(folder), "init", "ledger")
-        clew(workspace, "run", "gl-close", "--period", "2026-01")
+        close_three_months(workspace)
         take(workspace)
+
+
+def close_three_months(workspace: Path) -> None:
+    """Three closes and a report; January is closed again after one of its rates was restated."""
+    for period in ("2026-01", "2026-02", "2026-03"):
+        clew(workspace, "run", "gl-close", "--period", period)
+    clew(workspace, "run", "group-report", "--period", "2026-01")
+    rates = workspace / "data" / "fx_rates.csv"
+    text = rates.read_text(encoding="utf-8")
+    rates.write_text(text.replace("EUR,USD,closing,1.092000", "EUR,USD,closing,1.098000"), encoding="utf-8")
+    clew(workspace, "run", "gl-close", "--period", "2026-01")
 
 
 def take(workspace: Path) -> None:
     """Serve a workspace and photograph its pages."""
-    run = json.loads(clew(workspace, "runs", "--project", "gl-close", "--period", "2026-01", "--json"))
-    run_id = run["runs"][0]["run_id"]
-    line = row_of(workspace, run_id, 'journal_id = "JE-00231" AND line_number = 2')
-    total = row_of(workspace, run_id, 'row_kind = "total" AND account_type = "expense"')
-    why = urlencode({"row": total, "column": "total_usd"})
+    pages = addresses(workspace)
     with serving(workspace) as link, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=_ARGUMENTS)
-        page = browser.new_page(viewport={"width": 1120, "height": 700}, color_scheme="light")
+        page = browser.new_page(viewport=_ROOM)
         page.goto(link)
-        address = link.partition("/login")[0]
-        photograph(page, f"{address}/runs/{run_id}", "run.png")
-        photograph(page, f"{address}/runs/{run_id}/rows/{line}?at=20", "row.png")
-        photograph(page, f"{address}/runs/{run_id}/explain?{why}", "explanation.png")
+        site = link.partition("/login")[0]
+        for name, address in pages.items():
+            page.goto(f"{site}{address}")
+            for scheme in _SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                photograph(page, f"{name}.png" if scheme == "light" else f"{name}-dark.png")
         browser.close()
 
 
-def photograph(page: Page, address: str, name: str) -> None:
-    """One picture."""
-    page.goto(address)
+def addresses(workspace: Path) -> dict[str, str]:
+    """The pages that tell most, by the name of their picture."""
+    january = json.loads(clew(workspace, "runs", "--project", "gl-close", "--period", "2026-01", "--json"))["runs"]
+    newest, oldest = january[0]["run_id"], january[-1]["run_id"]
+    line = row_of(workspace, newest, 'journal_id = "JE-00231" AND line_number = 2')
+    total = row_of(workspace, newest, 'row_kind = "total" AND account_type = "expense"')
+    run, why = f"/runs/{newest}", urlencode({"row": total, "column": "total_usd"})
+    changed = urlencode({"other": newest, "column": "total_usd"})
+    rate = urlencode({"set": 'fx-rates where from_currency = "EUR": rate = 1.2'})
+    return {
+        "overview": "/",
+        "run": run,
+        "rows": f"{run}/rows?at=20&changed=1",
+        "row": f"{run}/rows/{line}?at=20",
+        "explanation": f"{run}/explain?{why}",
+        "why-changed": f"/runs/{oldest}/why-changed?{changed}",
+        "what-if": f"{run}/what-if?{rate}",
+        "reconciliation": f"{run}/reconciliation",
+        "lineage": "/lineage",
+        "project": "/projects/gl-close",
+    }
+
+
+def photograph(page: Page, name: str) -> None:
+    """One picture of the page as it is."""
     page.wait_for_load_state("networkidle")
     path = IMAGES / name
     page.screenshot(path=path)

@@ -1,17 +1,22 @@
 """Where captures and emissions lie."""
 
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 from clew.captures.manifests import Places
 from clew.captures.policy import Limits
 from clew.captures.queue import CaptureRecord
 from clew.captures.removal import clear_attempts
 from clew.captures.requests import CaptureRequest
+from clew.captures.salt import salt_of
 from clew.definitions import CaptureMode
 from clew.runs.environment import RunEnvironment
 from clew.storage.drafts import Draft
+from clew.storage.local import LocalStorage
 from tests.captures.capture_plans import environment_of
 
 SINKS = {"shelf": {"type": "capture_store", "path": "out/shelf"}}
@@ -84,3 +89,35 @@ def test_the_salt_of_masks_is_made_once_and_for_nobody_else_to_read(tmp_path: Pa
     assert len(salt) == 32
     path = tmp_path / ".clew" / "storage" / "captures" / "salt"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+class Store(LocalStorage):
+    """A folder in the place of a store that cannot refuse the second of two writers."""
+
+    meanwhile: ClassVar[list[Callable[[], object]]] = []
+
+    @property
+    def address(self) -> str:
+        return "s3://ledger/clew"
+
+    def below(self, folder: str) -> "Store":
+        return Store(self.folder / folder)
+
+    def write_secret(self, key: str, data: bytes) -> bool:
+        if self.meanwhile:
+            self.meanwhile.pop()()
+        (self.folder / key).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / key).write_bytes(data)
+        return True
+
+
+def test_who_slept_before_it_wrote_a_salt_does_not_replace_the_one_that_is_in_use(tmp_path: Path) -> None:
+    environment: Any = SimpleNamespace(storage_root=Store(tmp_path))
+    in_use = list[str]()
+    Store.meanwhile[:] = [lambda: in_use.append(salt_of(environment))]
+    assert [salt_of(environment), salt_of(environment)] == in_use * 2
+    older = tmp_path / "older" / "captures" / "salt"
+    older.parent.mkdir(parents=True)
+    older.write_bytes(b"5a17")
+    environment.storage_root = Store(tmp_path / "older")
+    assert salt_of(environment) == "5a17"

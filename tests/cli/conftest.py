@@ -58,5 +58,6 @@ def engine(sample: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     """Runs of the sample workspace go to this engine instead of Spark."""
     made = FakeEngine(sample / ".clew" / "storage")
     monkeypatch.setattr("clew.api.starting.SparkExecutors", lambda *_arguments: made)
-    monkeypatch.setattr("clew.api.starting.session_of", lambda *_arguments: None)
+    for opener in ("session_of", "brief_session_of"):
+        monkeypatch.setattr(f"clew.api.starting.{opener}", lambda *_arguments: None)
     return made

@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -191,6 +193,31 @@ def test_an_object_store_is_written_to_read_and_left_empty(
     assert found["clock"][0][0] == "ok"
     assert found["jars"][-1][0] == "warning"
     assert list(root.files("")) == []
+
+
+@pytest.mark.parametrize(
+    ("late", "health", "code", "said"), [(300, "failed", 1, "s behind"), (-10, "warning", 0, "s ahead of")]
+)
+def test_a_clock_that_is_not_that_of_the_store_is_told(
+    late: int,
+    health: str,
+    code: int,
+    said: str,
+    clew: Clew,
+    sample: Path,
+    java: Path,
+    s3: S3Server,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LEDGER_KEYS", KEYS)
+    monkeypatch.setattr("clew.api.doctor.time", SimpleNamespace(time=lambda: time.time() - late))
+    root = s3.storage("clock")
+    credentials = {"credential_ref": "secret://env/LEDGER_KEYS", "path_style": True}
+    store = {"endpoint": s3.endpoint, "region": REGION, **credentials}
+    answer = clew("doctor", "--json", cwd=configured(sample, storage_root=root.address, object_store=store))
+    [(found, text, remedy)] = findings(answer)["clock"]
+    assert (answer.code, found, remedy) == (code, health, "synchronise the clock of this machine (NTP)")
+    assert f"{said} {root.address}" in text
 
 
 @pytest.mark.spark

@@ -1,5 +1,6 @@
 """Addresses of object stores and their settings, as commands take them: one clear message for what is wrong."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,13 @@ def test_check_reports_roots_inside_the_root_of_another_environment(ask: Ask, wo
     assert 'the storage_root of "prod" and the storage_root of "dev" are inside each other' in found.output
     configure(workspace, dev={"storage_root": "s3://ledger/clew"}, prod={"storage_root": "s3a://ledger/clew"})
     assert "inside each other" not in ask("check").output
+    for inside in (f"{workspace}/managed/prod", f"file://{workspace}/managed/prod", "managed/x/../prod"):
+        configure(workspace, dev={"storage_root": "managed"}, prod={"storage_root": inside})
+        found = ask("check")
+        assert found.exit_code == 1, inside
+        assert 'the storage_root of "prod" and the storage_root of "dev" are inside each other' in found.output
+    configure(workspace, dev={"storage_root": "managed"}, prod={"storage_root": f"{workspace}/managed"})
+    assert "inside each other" not in ask("check").output
 
 
 def test_check_reports_a_datasource_with_an_unknown_scheme(ask: Ask, workspace: Path) -> None:
@@ -180,6 +188,27 @@ def test_the_second_trace_of_a_row_asks_the_store_for_less(
     refused = clew("trace", moved.run_id, "--where", "id = 103", cwd=moved.shop.root)
     assert refused.code != 0
     assert 'CLEW_CACHE_MB is "plenty"' in refused.err
+
+
+def test_a_machine_that_has_only_the_bucket_and_the_state_store_explains_a_report_down_to_the_source_row(
+    clew: Clew, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No definition is there: what was executed lies in the bucket."""
+    monkeypatch.setenv("LEDGER_KEYS", KEYS)
+    shop = interpreted_shop(tmp_path / "shop", monkeypatch)
+    close, report = (shop.run(project).record.run_id for project in ("close", "report"))
+    moved_to_s3(shop, s3)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(shop.root / "clew.yaml", elsewhere)
+    shutil.copytree(shop.root / ".clew", elsewhere / ".clew")
+    shutil.rmtree(shop.root)
+    told = clew("explain", report, "--where", 'currency = "EUR" AND total > 0', "total", "--all", cwd=elsewhere)
+    assert told.code == 0, told.err
+    assert "recomputed: equal" in told.out
+    for part in (close[:8], "ROUND(amount * r.rate, 2)", "line "):
+        assert part in told.out, told.out
+    assert clew("trace", close, "--where", "id = 103", cwd=elsewhere).code == 0
 
 
 def test_collecting_garbage_lists_each_kind_of_thing_once(clew: Clew, moved: Moved, proxy: Proxy) -> None:

@@ -159,7 +159,7 @@ def test_operations(loaded: LoadedWorkspace) -> None:
     assert project is not None
     assert project.input_dataset.dataset_version == 3
     assert list(project.selectors) == ["posted_only", "large"]
-    update, aggregate, append, mapped, delete, use = project.operations
+    update, aggregate, append, mapped, delete, tidy, use = project.operations
     assert isinstance(update, Update)
     assert update.arguments.assignments[0].expression.value == "amount * fx.rate"
     assert update.arguments.assignments[1].expression.value == "true"
@@ -176,8 +176,11 @@ def test_operations(loaded: LoadedWorkspace) -> None:
         "journal_id": '"budget"',
     }
     assert isinstance(delete, Delete)
+    assert isinstance(tidy, Update)
+    assert (tidy.arguments.rename, tidy.arguments.drop) == ({"journal_id": "entry"}, ("account",))
     assert isinstance(use, Use)
     assert (use.seq, use.use.fragment, use.use.alias) == (50, "publish", "final")
+    assert {name: each.value for name, each in use.use.arguments.items()} == {"which": "amount_usd > 0"}
 
 
 def test_tasks_of_a_job_in_their_order(loaded: LoadedWorkspace) -> None:
@@ -210,6 +213,10 @@ def test_destinations(loaded: LoadedWorkspace) -> None:
     fragment = loaded.workspace.fragment("publish")
     assert fragment is not None
     outputs = [operation for operation in fragment.operations if isinstance(operation, Output)]
+    by_value = outputs.pop()
+    divided = outputs.pop()
+    assert (divided.arguments.partition_by, by_value.arguments.file_per is not None) == (("account",), True)
+    assert [each.value for each in outputs[1].arguments.sort] == ["journal_id", "amount_usd desc"]
     kinds = [type(output.arguments.destination) for output in outputs]
     assert kinds == [TableDestination, PathDestination, LocationDestination, PathDestination, TableDestination]
     modes = [output.arguments.write_mode for output in outputs]

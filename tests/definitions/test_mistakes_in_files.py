@@ -65,7 +65,7 @@ def test_unknown_and_missing_keys(workspace_of: WorkspaceOf) -> None:
         ("MissingKey", 'the key "id" is missing in a dataset'),
         ("MissingKey", 'the key "main_table" is missing in a dataset'),
     ]
-    keys = "id, name, description, version, status, resolver_id, natural_key, may_be_empty, main_table, checks"
+    keys = "id, name, description, version, status, resolver_id, natural_key, may_be_empty, main_table, adjusts, checks"
     assert [d.hint for d in found[:2]] == [f"the keys of a dataset are {keys}", 'did you mean "resolver_id"?']
 
 

@@ -11,13 +11,15 @@ WorkspaceOf = Callable[[Mapping[str, str | bytes]], LoadedWorkspace]
 SETTINGS = "name: t\nenvironments:\n  dev: {storage_root: managed/data}\n"
 
 
-def found(workspace_of: WorkspaceOf, destination: str, root: str = ".") -> list[tuple[str, int]]:
+def found(
+    workspace_of: WorkspaceOf, destination: str, root: str = ".", settings: str = SETTINGS
+) -> list[tuple[str, int]]:
     project = (
         "id: p\ninput_dataset: d\noperations:\n  - seq: 1\n    name: a\n    type: output\n    arguments:\n"
         f"      destination: {destination}\n"
     )
     files = {
-        "clew.yaml": SETTINGS,
+        "clew.yaml": settings,
         "datasources/here.yaml": f'id: here\ntype: files\noptions: {{root: "{root}"}}\n',
         "projects/p.yaml": project,
     }
@@ -40,6 +42,25 @@ def test_an_output_cannot_go_where_the_workspace_keeps_its_own(workspace_of: Wor
     told = [(f'an output to "{path}" would write over {over}, which the workspace needs', 8)]
     assert found(workspace_of, f'{{location: {{path: "{path}"}}}}') == told
     assert found(workspace_of, f'{{datasource_id: here, path: "{path}"}}') == told
+
+
+@pytest.mark.parametrize("key", ["storage_root", "sandbox_root"])
+@pytest.mark.parametrize(
+    ("managed", "root", "path"),
+    [
+        ("file:///srv/a%20b/clew", "file:///srv/a%20b", "clew/runs"),
+        ("/srv/clew", "file:///srv", "clew"),
+        ("s3://ledger/clew", "s3a://ledger/clew", "runs"),
+        ("s3://ledger/clew", "s3://ledger", "clew"),
+    ],
+)
+def test_an_output_cannot_go_where_an_environment_keeps_what_it_manages_however_that_is_written(
+    workspace_of: WorkspaceOf, key: str, managed: str, root: str, path: str
+) -> None:
+    settings = f"name: t\nenvironments:\n  dev: {{}}\n  prod: {{{key}: '{managed}'}}\n"
+    told = [(f'an output to "{path}" would write over {managed}, which the workspace needs', 8)]
+    assert found(workspace_of, f"{{datasource_id: here, path: {path}}}", root, settings) == told
+    assert found(workspace_of, "{datasource_id: here, path: reports}", root.removesuffix("/clew"), settings) == []
 
 
 @pytest.mark.parametrize("path", ["out", "managed-elsewhere", "data/{period}", "projects-done/x.csv"])

@@ -8,9 +8,9 @@ cannot say stands here:
 - Imports in functions are for start-up time, and only in the modules that `LATE_IMPORTS` lists with a reason.
 - One door: `clew.cli` and `clew.server` call `Workspace`, and the runs and captures that it gives. Of what lies below
   they may take names of types (for annotations, patterns and comparisons), enums, constants, and the functions of
-  `WORDING`, which turn values into text or JSON and read nothing. They call nothing else: not the classes that do the
-  work, not the functions that wire them. From `BEHIND_THE_DOOR` they take nothing at all. What they may call of
-  `clew.api` itself is `DOOR`.
+  `WORDING`, which turn values into text, JSON or the content of files and read nothing. They call nothing else: not
+  the classes that do the work, not the functions that wire them. From `BEHIND_THE_DOOR` they take nothing at all.
+  What they may call of `clew.api` itself is `DOOR`.
 """
 
 import enum
@@ -73,6 +73,7 @@ LATE_IMPORTS = {
     "clew.integrations.airflow": "Airflow may be without its OpenLineage provider",
     "clew.explain.tree": _READING,
     "clew.explain.unread_files": _READING,
+    "clew.plan.plan": "reading a trace prints no plan",
     "clew.scenarios.testing": "quick scenarios do not wait for the libraries of Spark",
     "clew.storage.checked_files": _READING,
     "clew.storage.compression": _READING,
@@ -115,6 +116,7 @@ DOOR = {
 }
 """What is called to get a workspace, or what a method of it takes. The rest of `clew.api` is reached through these."""
 WORDING = {
+    "clew.api.table_downloads": "tables as files",
     "clew.captures.report": "statistics of captures as text",
     "clew.definitions.schemas": "the JSON Schema of files",
     "clew.events.artifacts": "where outputs went, as events refer to them",
@@ -133,7 +135,7 @@ WORDING = {
     "clew.trace.results": "values of rows as text and HTML",
     "clew.trace.json_values": "values of rows as JSON",
 }
-"""Modules below the door whose functions turn values into text or JSON, and read nothing."""
+"""Modules whose functions turn values into text, JSON or the content of files, and read nothing."""
 
 
 def test_every_library_with_a_home_has_a_wall() -> None:

@@ -28,6 +28,7 @@ from clew.storage.drafts import Draft
 from clew.storage.local import LocalStorage
 from clew.storage.object_store import ObjectStorage
 from clew.storage.parts import Part
+from clew.storage.root import StorageRoot
 from clew.store.registry import SqlDatasetRegistry
 
 LEASE = LeasePolicy(ttl_s=2, poll_s=0.5)
@@ -79,11 +80,24 @@ def is_first_piece(_root: ObjectStorage, _source: str, key: str) -> bool:
     return key.rpartition("/")[2].startswith("part-")
 
 
-def is_plan(_root: LocalStorage, key: str, *_arguments: object) -> bool:
+def is_added_piece(_root: ObjectStorage, _source: str, key: str) -> bool:
+    return key.endswith(".parquet") and "/log/" in key
+
+
+def is_one_file(_root: ObjectStorage, _source: str, key: str) -> bool:
+    return key.endswith("list.csv")
+
+
+def is_marker(_root: ObjectStorage, key: str) -> bool:
+    """The marker of what is there: nothing shows yet whether the folder of the attempt has been taken away."""
+    return key.endswith("/_SUCCESS")
+
+
+def is_plan(_root: StorageRoot, key: str, *_arguments: object) -> bool:
     return key.startswith("plans/")
 
 
-def is_sent(_root: LocalStorage, key: str, *_arguments: object) -> bool:
+def is_sent(_root: StorageRoot, key: str, *_arguments: object) -> bool:
     return key.endswith(".json") and "-0-" in key
 
 
@@ -100,6 +114,11 @@ PLACES: dict[str, tuple[Any, str, Callable[..., bool]]] = {
     "links": (windows, "describe_once", always),
     "plan": (LocalStorage, "write_new", is_plan),
     "stored output": (ObjectStorage, "copy", is_first_piece),
+    "stored marker": (ObjectStorage, "remove", is_marker),
+    "stored append": (ObjectStorage, "copy", is_added_piece),
+    "stored file": (ObjectStorage, "copy", is_one_file),
+    "stored job": (ObjectStorage, "write_new", is_sent),
+    "stored plan": (ObjectStorage, "write_new", is_plan),
 }
 """What is the last write of each kind, and which call of it is meant."""
 
@@ -117,11 +136,11 @@ def overtaken(root: str, run_id: str, place: str) -> None:
             return
         with open_state(workspace.run_environment) as state:
             starter = starting.RunStarter(workspace.files, workspace.run_environment, state)
-            if place == "plan":
+            if place in {"plan", "stored plan"}:
                 starter.submit("p", "2026-01")
                 return
             starter.drive(run_id, threading.Event())
-            if place in {"capture", "job"}:
+            if place in {"capture", "job", "stored job"}:
                 CaptureWorker(workspace.run_environment, state, starter.session, lease=LEASE).after_run(run_id)
 
 

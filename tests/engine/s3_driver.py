@@ -1,8 +1,9 @@
 """A process with one Spark that runs projects of workspaces, one after the other, as it is told on standard input.
 
-A line is a JSON object: `{"root": ..., "captures": [...]}` for a new run, or `{"root": ..., "drive": RUN}` for one that
-another process has left. The answer is the JSON of the run, or of the error, in one line. Tests that need many runs
-with other jars than the session of the tests has share one of these.
+A line is a JSON object: `{"root": ..., "captures": [...]}` for a new run, `{"root": ..., "drive": RUN}` for one that
+another process has left, or `{"root": ..., "expand": RUN}` for the links of one that has ended. The answer is the JSON
+of the run, or of the error, in one line. Tests that need many runs with other jars than the session of the tests has
+share one of these.
 """
 
 import json
@@ -74,6 +75,8 @@ def answered(asked: dict[str, Any]) -> dict[str, Any]:
     try:
         if "drive" in asked:
             return overtaking(clew.open(asked["root"]), asked["drive"])
+        if "expand" in asked:
+            return {"links": [step.links for step in clew.open(asked["root"]).expand_windows(asked["expand"])]}
         return clew.open(asked["root"]).run("p", period="2026-01", captures=asked.get("captures", ())).to_json()
     except ClewError as error:
         return {"status": "REFUSED", "error": error.diagnostic.to_json()}

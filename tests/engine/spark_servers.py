@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -57,6 +58,26 @@ def connect_server(folder: Path, further: Mapping[str, str] | None = None) -> It
     listening = r"Spark Connect server started at: \S*?:(\d+)"
     with _started([*submit, *confs, *server], folder / "connect", listening) as port:
         yield f"sc://127.0.0.1:{port}"
+
+
+@contextmanager
+def hive_metastore(folder: Path) -> Iterator[str]:
+    """The address of a Hive metastore, a server to itself with tables in a folder, as platforms have it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    settings = {
+        "datanucleus.schema.autoCreateAll": "true",
+        "hive.async.log.enabled": "false",
+        "hive.log.dir": str(folder),
+        "hive.metastore.schema.verification": "false",
+        "hive.metastore.warehouse.dir": str(folder / "warehouse"),
+        "hive.root.logger": "console",
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
+    }
+    confs = [text for name, value in settings.items() for text in ("--hiveconf", f"{name}={value}")]
+    metastore = ["org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port), *confs]
+    with _started(metastore, folder, rf"(Started the new metaserver) on port \[{port}\]"):
+        yield f"thrift://127.0.0.1:{port}"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 
 from clew.api.workspace import Workspace
 from clew.cli.main import run as command
+from clew.diagnostics import UserError
 from tests.engine.engine_workspaces import SHOP, Shop
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -91,3 +92,12 @@ def test_registered_rows_are_checked_where_they_are(shop: Shop) -> None:
     assert outcome.result is not None
     assert (found.rows, outcome.outcome, outcome.result.failed_rows, found.passed) == (2, "warned", 1, True)
     assert found.source.startswith("dataset closed v1")
+    again = {"destination": {"datasource_id": "reports", "path": "next"}}
+    shop.project("next", {**write, "arguments": again}, dataset="closed")
+    [read] = Workspace(shop.root).dry_run("next", "2026-01").datasets
+    assert (read.dataset, read.rows, read.source) == ("closed", 2, found.source)
+    for file in (shop.root / ".clew" / "storage" / "datasets").rglob("*.parquet"):
+        file.unlink()
+    for ask in (lambda: workspace.check_data("closed", "2026-01"), lambda: workspace.dry_run("next", "2026-01")):
+        with pytest.raises(UserError, match='a file of the dataset "closed" is gone'):
+            ask()

@@ -16,7 +16,11 @@ from clew.engine.expressing import Expressing
 from clew.engine.output.attempts import OutputAttempt
 from clew.engine.output.places import LocalOutput
 from clew.engine.output.publishing import FilePublisher
+from clew.lang.typed import ColumnValue
+from clew.lang.types import STRING
 from clew.plan.operations import Destination, OutputStep
+from clew.plan.sort_keys import SortKey
+from clew.plan.steps import PlannedExpression
 from tests.engine.engine_runs import RUN_ID, TODAY
 
 EXPRESSING = Expressing(RUN_ID, "t", TODAY)
@@ -28,8 +32,20 @@ def rows(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(cells, "k BIGINT, `a,b` STRING, _deleted BOOLEAN, __ordinal BIGINT")
 
 
-def output_step(format_: str, mode: str = "overwrite", **options: str) -> OutputStep:
+def output_step(
+    format_: str,
+    mode: str = "overwrite",
+    *,
+    sorted_by: tuple[SortKey, ...] = (),
+    partition_by: tuple[str, ...] = (),
+    file_per: str | None = None,
+    **options: str,
+) -> OutputStep:
+    named = None if file_per is None else PlannedExpression(file_per, ColumnValue("t", file_per, STRING))
     return OutputStep(
+        sorted_by=sorted_by,
+        partition_by=partition_by,
+        file_per=named,
         seq=7,
         id="out",
         name="out",
@@ -202,3 +218,71 @@ def test_a_format_that_cannot_tell_a_retry_is_not_added_to(publish: Callable[...
     with pytest.raises(UserError, match="in the format iceberg a retry could duplicate its rows") as refused:
         publish("o", output_step("iceberg", "append"))
     assert refused.value.code == "OutputConflict"
+
+
+ARRANGED = [(number, f"g{number % 3}" if number % 7 else None, number * 37 % 101) for number in range(200)]
+
+
+@pytest.fixture(scope="module")
+def many(spark: SparkSession) -> DataFrame:
+    cells = [(at, kind, False, number) for number, kind, at in ARRANGED]
+    return spark.createDataFrame(cells, "k BIGINT, `a,b` STRING, _deleted BOOLEAN, __ordinal BIGINT").repartition(7)
+
+
+@pytest.fixture
+def arrange(many: DataFrame, tmp_path: Path) -> Callable[..., int]:
+    def published(name: str, step: OutputStep, run_id: str = RUN_ID) -> int:
+        publisher = FilePublisher(run_id, lambda step, fence: place(tmp_path / name, run_id, step, fence))
+        return publisher.prepare(many, step, EXPRESSING).publish().rows
+
+    return published
+
+
+def in_order(rows: list[tuple[int, str | None, int]]) -> list[tuple[int, str | None]]:
+    """By kind, NULL first; then the largest k first; rows that are equal as they were loaded."""
+    ordered = sorted(rows, key=lambda row: (row[1] is not None, row[1] or "", -row[2], row[0]))
+    return [(at, kind) for _, kind, at in ordered]
+
+
+KEYS = (SortKey("a,b"), SortKey("k", descending=True))
+
+
+@pytest.mark.parametrize(("name", "read"), [("o.csv", read_csv), ("o.parquet", read_parquet)])
+def test_a_file_is_in_the_order_that_the_output_asks_for(
+    arrange: Callable[..., int], tmp_path: Path, name: str, read: Callable[[Path], Any]
+) -> None:
+    assert arrange(name, output_step(Path(name).suffix[1:], sorted_by=KEYS)) == len(ARRANGED)
+    assert read(tmp_path / name) == in_order(ARRANGED)
+
+
+def test_there_is_one_file_for_each_value_and_those_that_are_gone_are_gone(
+    arrange: Callable[..., int], publish: Callable[..., int], tmp_path: Path
+) -> None:
+    by_value = output_step("csv", sorted_by=KEYS, file_per="a,b")
+    publish("out", output_step("csv", file_per="a,b"))
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == [
+        "_NULL.csv",
+        "plain.csv",
+        "quoted %22 and, cut.csv",
+    ]
+    assert arrange("out", by_value, "another run") == len(ARRANGED)
+    found = {path.stem: read_csv(path) for path in (tmp_path / "out").glob("*.csv")}
+    for name, value in (("_NULL", None), ("g0", "g0"), ("g1", "g1"), ("g2", "g2")):
+        assert found.pop(name) == in_order([row for row in ARRANGED if row[1] == value])
+    assert found == {}
+    assert not [path for path in (tmp_path / "out").iterdir() if path.is_dir()]
+
+
+def test_rows_go_to_the_folders_of_their_values_and_an_append_adds_to_them_once(
+    arrange: Callable[..., int], tmp_path: Path
+) -> None:
+    step = output_step("parquet", "append", partition_by=("a,b",))
+    for run_id in (RUN_ID, RUN_ID, "another run"):
+        arrange("out", step, run_id)
+    folders = {path.name.partition("=")[2]: path for path in (tmp_path / "out").iterdir() if path.is_dir()}
+    assert folders.keys() == {"g0", "g1", "g2", "__HIVE_DEFAULT_PARTITION__"}
+    for name, folder in folders.items():
+        expected = [at for _, kind, at in ARRANGED if (kind or "__HIVE_DEFAULT_PARTITION__") == name]
+        parts = [pq.ParquetFile(path).read() for path in folder.glob("*.parquet")]
+        assert [part.column_names for part in parts] == [["k"]] * 2
+        assert sorted(at for part in parts for at in part["k"].to_pylist()) == sorted(expected * 2)

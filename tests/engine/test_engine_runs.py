@@ -324,3 +324,34 @@ def test_the_second_project_that_registers_a_dataset_is_refused_before_it_runs(s
     assert refused.value.code == "RegistrationConflict"
     assert shop.published() == set()
     assert told(shop.run("one")) == ("COMPLETED", None, 10)
+
+
+def test_a_run_for_a_year_joins_as_of_the_day_of_each_row_and_says_which_months_are_missing(shop: Shop) -> None:
+    """The rates of January and February differ. A join without `as_of` takes those of the first day of the year."""
+    on_day = {**RATES, "alias": "then", "on": "then.currency = orders.currency", "as_of": "booked"}
+    at_end = {**RATES, "alias": "last", "on": "last.currency = orders.currency", "as_of": "PERIOD_END()"}
+    rule = {"name": "months", "complete": "month", "at": "load", "severity": "warn"}
+    shop.project(
+        "p",
+        update(5, booked='TO_DATE(CONCAT(_period, "-20"))'),
+        update(10, [RATES, on_day, at_end], rate="rates.rate", then="then.rate", last="last.rate"),
+        output(20, "{period}", columns=["id", "rate", "then", "last"]),
+        checks=[rule, {**rule, "name": "years", "complete": "year"}],
+    )
+    view = shop.run("p", "2026")
+    assert told(view) == ("COMPLETED", None, 20)
+    found = {
+        row["id"]: tuple(float(row[name]) for name in ("rate", "then", "last")) for row in shop.read("reports/2026")
+    }
+    assert found == {1: (1.1, 1.1, 1.2), 2: (1, 1, 1), 3: (1.1, 1.2, 1.2)}
+    results = {check.name: check for check in view.snapshot.checks}
+    assert (results["months"].passed, results["years"].passed) == (False, False)
+    assert results["months"].message.endswith("2 = 12"), results["months"].message
+    with Workspace(shop.root) as opened:
+        run = opened.get_run(view.record.run_id)
+        [row] = run.trace(where="id = 3").rows
+        cause: Any = run.explain(row.row_id, "then").to_json()["cause"]
+        cut = run.cut_scenario("id = 3")
+    assert cause["recomputed"]["outcome"] == "equal"
+    assert "booked < then._period_to" in str(cause)
+    assert cut.rows["rates"] == 2

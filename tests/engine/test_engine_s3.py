@@ -143,9 +143,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.mark.postgres
 @needs_namespaces
 def test_the_sample_runs_on_a_cluster_whose_workers_see_nothing_but_the_bucket(
-    cluster: Cluster, s3: S3Server, jars: list[str]
+    cluster: Cluster, s3: S3Server, jars: list[str], tmp_path: Path
 ) -> None:
-    """Storage, data and outputs on S3, state in PostgreSQL, and an empty folder in the place of the workspace."""
+    """Storage, data and outputs on S3, state in PostgreSQL, and an empty folder in the place of the workspace.
+
+    The explanation comes from a folder that has neither: only the addresses of bucket and database.
+    """
     root = ObjectStorage(RemoteAddress("s3", s3.new_bucket(), "clew"), s3.access)
     workspace = cluster.folder / "sample"
     on_s3(workspace, root, s3.endpoint, jars, cluster.spark, state_store=cluster.database)
@@ -153,8 +156,12 @@ def test_the_sample_runs_on_a_cluster_whose_workers_see_nothing_but_the_bucket(
     assert ran.returncode == 0, ran.stderr[-3000:]
     close, report = json.loads(ran.stdout.splitlines()[-1])
     assert (close["status"], report["status"]) == ("COMPLETED", "COMPLETED"), (close, report)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(workspace / "clew.yaml", elsewhere)
+    shutil.rmtree(workspace)
     asked = ("explain", close["run_id"], "--where", 'row_kind = "total" AND account_type = "expense"', "total_usd")
-    told = in_process("-m", "clew.cli", *asked, folder=workspace)
+    told = in_process("-m", "clew.cli", *asked, folder=elsewhere)
     assert told.returncode == 0, told.stderr[-3000:]
     assert "total_usd = 737,127.41" in told.stdout
     assert "journal_2026-01.csv line" in told.stdout

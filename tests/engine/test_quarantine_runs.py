@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from clew.api.workspace import Workspace
 from clew.diagnostics import UserError
+from tests.server.server_fixtures import serving
 
 FILES = {
     "clew.yaml": """
@@ -61,7 +63,9 @@ def folder(tmp_path: Path, spark: SparkSession) -> Path:
     return tmp_path
 
 
-def test_rows_in_quarantine_are_found_counted_explained_and_corrected(folder: Path) -> None:
+def test_rows_in_quarantine_are_found_counted_explained_and_corrected(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Workspace(folder) as workspace:
         run = workspace.run("p", "2026-01").raise_if_failed()
         kept = run.quarantine()
@@ -96,6 +100,13 @@ def test_rows_in_quarantine_are_found_counted_explained_and_corrected(folder: Pa
         assert len(found) == 1
         assert "corrects claims.csv, line 4" in json.dumps(again.explain(found[0].row_id, "paid").to_json())
         assert [row.correction for row in again.quarantine()] == [None, "fixed.csv, line 2", None]
+    with serving(folder, monkeypatch, run_id=again.id) as served:
+        page = served.browser().get(f"/runs/{again.id}/quarantine").text
+        assert "3 rows of files" in page
+        assert re.search(r"claims\.csv, line 4</th>.*six.*corrected in fixed\.csv, line 2", page, re.DOTALL)
+        assert f"/runs/{again.id}/quarantine" in served.browser().get(f"/runs/{again.id}").text
+        answer = served.client("admin").get(f"/api/v1/runs/{again.id}/quarantine").json()
+        assert [row["line"] for row in answer["rows"]] == [3, 4, 5]
     settings = folder / "clew.yaml"
     settings.write_text(settings.read_text().replace("{mode: dev}", "{mode: dev, local_role: operator}"))
     with Workspace(folder) as office:

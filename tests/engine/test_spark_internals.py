@@ -14,6 +14,8 @@ from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.client import DefaultChannelBuilder, SparkConnectClient
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 from pyspark.sql.types import DateType, DecimalType, LongType, StringType, StructType, TimestampNTZType
 
 from clew.engine import spark_internals
@@ -32,6 +34,14 @@ def test_the_gateway_of_the_process_is_where_it_is_looked_for(spark: SparkSessio
 def test_a_gateway_can_be_launched_with_a_place_for_what_the_jvm_writes() -> None:
     assert list(inspect.signature(launch_gateway).parameters) == ["conf", "popen_kwargs"]
     assert "gateway" in inspect.signature(SparkContext.__init__).parameters
+
+
+def test_a_session_on_spark_connect_still_knows_the_way_to_its_server() -> None:
+    session_id = "6a1b6f9c-3f57-4d0e-9d5e-0f4b8f8f9d11"
+    channels = DefaultChannelBuilder(f"sc://localhost:15002/;token=x;session_id={session_id}")
+    assert channels._params["session_id"] == channels.session_id == session_id
+    assert "self._builder = " in inspect.getsource(SparkConnectClient.__init__)
+    assert "connection" in inspect.signature(ConnectSession.__init__).parameters
 
 
 def test_pyspark_still_writes_errors_of_queries_with_these_loggers() -> None:

@@ -4,8 +4,12 @@ The contract of storage roots holds for local disks and object stores alike, so 
 """
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -25,11 +29,22 @@ class Watched(LocalStorage):
 
     seen: list[tuple[set[str], bool]]
 
+    @contextmanager
+    def create(self, key: StorageKey) -> Iterator[BinaryIO]:
+        """As in a store: all of it is sent at the end, and makes the folder that it lies in."""
+        content = BytesIO()
+        yield content
+        _meanwhile("create", key)
+        with super().create(key) as file:
+            file.write(content.getvalue())
+
     def copy(self, source: StorageKey, key: StorageKey) -> None:
+        _meanwhile("copy", key)
         super().copy(source, key)
         self._look()
 
     def remove(self, key: StorageKey) -> None:
+        _meanwhile("remove", key)
         super().remove(key)
         self._look()
 
@@ -39,6 +54,13 @@ class Watched(LocalStorage):
 
 
 SEEN: list[tuple[set[str], bool]] = []
+FROZEN: dict[tuple[str, str], Callable[[], None]] = {}
+"""What another worker does while one stands still before an operation with a file of this name."""
+
+
+def _meanwhile(operation: str, key: StorageKey) -> None:
+    name = key.rpartition("/")[2]
+    FROZEN.pop((operation, "part" if name.startswith("part-") else name), lambda: None)()
 
 
 def staged(
@@ -67,6 +89,12 @@ def content(folder: Path) -> list[str]:
 @pytest.fixture(autouse=True)
 def nothing_seen() -> None:
     SEEN.clear()
+    FROZEN.clear()
+
+
+def complete() -> set[frozenset[str]]:
+    """What readers have found under a marker."""
+    return {frozenset(lines) for lines, is_complete in SEEN if is_complete}
 
 
 def test_under_a_marker_there_is_one_output_at_any_time(tmp_path: Path) -> None:
@@ -74,10 +102,7 @@ def test_under_a_marker_there_is_one_output_at_any_time(tmp_path: Path) -> None:
     SEEN.clear()
     publish(staged(tmp_path, "new", run_id=OTHER))
     assert content(tmp_path / "out") == ["new0", "new1"]
-    assert {frozenset(lines) for lines, is_complete in SEEN if is_complete} <= {
-        frozenset({"old0", "old1"}),
-        frozenset({"new0", "new1"}),
-    }
+    assert complete() <= {frozenset({"old0", "old1"}), frozenset({"new0", "new1"})}
     assert any(not is_complete for _, is_complete in SEEN)
     told = json.loads((tmp_path / "out" / MARKER).read_text())
     assert (told["run"], told["step"]) == (OTHER, 7)
@@ -89,6 +114,97 @@ def test_a_retry_adds_nothing_twice(tmp_path: Path) -> None:
     publish(staged(tmp_path, "first"), "append")
     publish(staged(tmp_path, "again", fence=2), "append")
     assert content(tmp_path / "out") == ["again0", "again1", "others0", "others1"]
+
+
+def test_a_retry_adds_nothing_twice_where_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker whose commit failed tries again under the same token."""
+    publish(staged(tmp_path, "first"), "append")
+    before = time.time_ns() - 3_600_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: before)
+    publish(staged(tmp_path, "again"), "append")
+    assert content(tmp_path / "out") == ["again0", "again1"]
+
+
+BEFORE = [("create", MARKER), ("remove", MARKER), ("copy", "part"), ("copy", MARKER)]
+
+
+@pytest.mark.parametrize("frozen", BEFORE, ids=" ".join)
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+@pytest.mark.parametrize("later", [False, True], ids=["", "a later run"])
+def test_who_is_overtaken_in_the_middle_of_publishing_leaves_the_other_output_and_its_marker(
+    tmp_path: Path, mode: str, frozen: tuple[str, str], *, later: bool
+) -> None:
+    def overtaken() -> None:
+        publish(staged(tmp_path, "new", fence=2), mode)
+        if later:
+            publish(staged(tmp_path, "later", run_id=OTHER, ended=[RUN]), mode)
+        SEEN.clear()
+
+    publish(staged(tmp_path, "old", run_id=f"{OTHER}0"), mode)
+    FROZEN[frozen] = overtaken
+    with pytest.raises(UserError, match="cannot write out"):
+        publish(staged(tmp_path, "late"), mode)
+    added = [f"{name}{number}" for name in ("later", "new", "old") for number in (0, 1) if later or name != "later"]
+    assert content(tmp_path / "out") == (added if mode == "append" else added[:2])
+    assert complete() <= {frozenset(content(tmp_path / "out"))}
+    told = json.loads((tmp_path / "out" / MARKER).read_text())
+    assert told["run"] == (OTHER if later else RUN)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"], "no folder is left of the late attempt"
+    for name in told["files"]:
+        assert (tmp_path / "out" / name).read_text().startswith("later" if later else "new")
+
+
+@pytest.mark.parametrize("frozen", [("create", "complete.csv"), ("copy", "list.csv")], ids=" ".join)
+def test_who_is_overtaken_while_one_file_is_sent_does_not_put_it_over_the_other(
+    tmp_path: Path, frozen: tuple[str, str]
+) -> None:
+    def overtaken() -> None:
+        publish(staged(tmp_path, "new", "list.csv", fence=2))
+        publish(staged(tmp_path, "later", "list.csv", run_id=OTHER, ended=[RUN]))
+
+    publish(staged(tmp_path, "old", "list.csv", run_id=f"{OTHER}0"))
+    FROZEN[frozen] = overtaken
+    with pytest.raises(UserError, match=r"cannot write list\.csv"):
+        publish(staged(tmp_path, "late", "list.csv"))
+    assert (tmp_path / "list.csv").read_text() == "header\nlater0\nlater1\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["list.csv"], "no folder is left of the late attempt"
+
+
+@pytest.mark.parametrize("frozen", BEFORE[1:], ids=" ".join)
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+def test_who_wakes_up_while_another_publishes_puts_no_marker_over_half_an_output(
+    tmp_path: Path, mode: str, frozen: tuple[str, str]
+) -> None:
+    late = staged(tmp_path, "late")
+
+    def wakes_up() -> None:
+        with pytest.raises(UserError, match="cannot write out"):
+            publish(late, mode)
+
+    publish(staged(tmp_path, "old", run_id=OTHER), mode)
+    SEEN.clear()
+    FROZEN[frozen] = wakes_up
+    publish(staged(tmp_path, "new", fence=2), mode)
+    after = content(tmp_path / "out")
+    assert after == (["new0", "new1"] if mode == "overwrite" else ["new0", "new1", "old0", "old1"])
+    assert complete() <= {frozenset({"old0", "old1"}), frozenset(after)}
+    assert (tmp_path / "out" / MARKER).exists()
+
+
+def test_what_an_overtaken_attempt_had_on_its_way_is_not_left_in_the_output(tmp_path: Path) -> None:
+    """A copy that the store was asked for may arrive when the folder that it came from is gone."""
+    place = tmp_path / "out" / OutputAttempt.of(RUN, 7, 1).piece(0, ".csv")
+
+    def arrives() -> None:
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("late\n")
+
+    for mode in ("overwrite", "append"):
+        FROZEN["copy", "part"] = arrives
+        publish(staged(tmp_path, "new", fence=2), mode)
+        assert content(tmp_path / "out") == ["new0", "new1"]
 
 
 @pytest.mark.parametrize("mode", ["overwrite", "append"])
@@ -127,3 +243,15 @@ def test_a_file_in_the_place_of_a_folder_is_reported_before_anything_is_computed
     place, _ = staged(tmp_path, "new")
     with pytest.raises(UserError, match="it is a file, and the output is a folder"):
         place.require_room(output_step("csv"), can_be_extended=True)
+
+
+def test_a_folder_with_files_that_no_output_wrote_is_not_replaced(tmp_path: Path) -> None:
+    """Everything below the destination goes, so nothing else may be there."""
+    publish(staged(tmp_path, "old"))
+    place, _ = staged(tmp_path, "new", fence=2)
+    place.require_room(output_step("csv"), can_be_extended=True)
+    (tmp_path / "out" / "notes").mkdir()
+    (tmp_path / "out" / "notes" / "signed.pdf").write_text("precious")
+    with pytest.raises(UserError, match=r"would delete out/notes/signed\.pdf, which no output wrote"):
+        place.require_room(output_step("csv"), can_be_extended=True)
+    place.require_room(output_step("csv", "append"), can_be_extended=True)

@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 from clew.api.run import Run
 from clew.api.run_view import RunReader
 from clew.api.workspace import Workspace
+from clew.diagnostics import UserError
 from clew.engine.output.attempts import OutputAttempt
+from clew.engine.output.lake_commits import LakeCommit
 from clew.engine.output.lake_tables import LakeOutputs
 from clew.engine.output.places import LocalOutput
 from clew.storage.local import LocalStorage
@@ -131,6 +133,60 @@ def test_a_retry_after_a_commit_that_nobody_heard_of_adds_nothing(
         assert table_spark(commit_again, str(tmp_path), str(folder), mode) == 0
         assert len(commits(lake, folder)) == before + 1
         assert [row[0] for row in rows_in(folder, lake.format)] == [1, 5]
+
+
+def commit_at_once(spark: SparkSession, root: str, folder: str, mode: str) -> list[str]:
+    """Two workers have one step, since one has lost its lease: both find no commit of it before either has made one."""
+    [step] = Workspace(Path(root)).plan(mode).outputs
+    both, found = threading.Barrier(2), list[str]()
+    looks = LakeCommit._is_committed
+    waited = set[int]()
+
+    def looked(commit: LakeCommit, table: str) -> bool:
+        said = looks(commit, table)
+        if threading.get_ident() not in waited:
+            waited.add(threading.get_ident())
+            both.wait(60)
+        return said
+
+    def commit(fence: int) -> None:
+        rows = spark.newSession().createDataFrame(
+            [(1, "EUR", Decimal("1.00"), "2026-01")], "id LONG, currency STRING, amount DECIMAL(12,2), _period STRING"
+        )
+        place = LocalOutput(Path(folder), "ledger", OutputAttempt.of("run-1", step.seq, fence), lambda _run: True)
+        lake = LakeOutputs("run-1", LocalStorage(Path(root) / "staged"), ["2026-01"])
+        try:
+            lake.stage(rows, step, place).publish()
+            found.append("committed")
+        except UserError as error:
+            found.append(error.code)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LakeCommit, "_is_committed", looked)
+        threads = [threading.Thread(target=commit, args=(fence,)) for fence in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return found
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "replace_period", "upsert"])
+def test_a_worker_that_was_overtaken_before_its_commit_adds_nothing(
+    mode: str, table_spark: TableProcess, tmp_path: Path
+) -> None:
+    """Iceberg does not know runs and steps, as Delta does, so that two commits of one step can come at once."""
+    table_jars.require("iceberg")
+    shop = make_shop(tmp_path)
+    folder = tmp_path / "reports" / mode
+    shop.project("first", write("iceberg", "append"))
+    shop.project(mode, write("iceberg", mode, **({"upsert_by": ["id"]} if mode == "upsert" else {})))
+    table_spark(run_into, str(tmp_path), "first", str(folder), "iceberg")
+    found = table_spark(commit_at_once, str(tmp_path), str(folder), mode)
+    assert "committed" in found
+    assert set(found) <= {"committed", "OutputConflict"}
+    ids = [row[0] for row in rows_in(folder, "iceberg")]
+    assert ids == ([1] if mode in {"overwrite", "replace_period"} else [1, 5])
 
 
 def run_into(spark: SparkSession, root: str, mode: str, folder: str, format_: str) -> None:

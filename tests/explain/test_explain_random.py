@@ -71,7 +71,14 @@ def test_a_group_looked_at_at_once_is_the_group_looked_at_row_by_row(
                 tree, stored = filled.value.tree, (row.after or {}).get(filled.column)
                 slow = look_at(parents_of(trace, totals, keys, tree), tree, stored, top=3)
                 at_once = look_at_once(
-                    trace, totals, keys, tree, stored, top=3, states=partial(states, trace), sample=1 + number % 2 * 99
+                    trace,
+                    totals,
+                    keys,
+                    tree,
+                    stored,
+                    shown=slice(0, 3),
+                    states=partial(states, trace),
+                    sample=1 + number % 2 * 99,
                 )
                 assert (at_once is None) == (filled.column == "t_doubles")
                 if at_once is None:

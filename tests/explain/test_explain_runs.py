@@ -11,7 +11,7 @@ import clew
 from clew.api.run import Run
 from clew.cli.main import run as command
 from clew.diagnostics import UserError
-from clew.explain.tree import Recomputed, Summarised
+from clew.explain.tree import Deleted, Recomputed, Summarised
 from clew.explain.why_not import Elsewhere, InOutput, LeftOut, MadeLater, RuleOutcome
 from tests.trace.interpreted_shop import Ran, ran_shop
 
@@ -58,6 +58,39 @@ def test_a_row_of_another_period_is_found_in_the_very_files_that_a_run_has_read(
     assert (there.period, there.run_id) == ("2026-02", None)
     assert there.source is not None
     assert (there.source.dataset, there.source.version) == ("closed", 2)
+
+
+def test_a_row_that_was_lost_in_the_project_before_is_followed_there(ran: Ran, answer: Callable[..., Any]) -> None:
+    """The close has dropped it, so the report never had it."""
+    found = a_run(ran, ran.report).why_not("id = 101")
+    assert found.rows == ()
+    assert found.never_loaded is not None
+    [before] = found.never_loaded.upstream
+    assert (before.run_id, before.output.seq) == (ran.january, 30)
+    [row] = before.rows
+    assert isinstance(row.verdict, Deleted)
+    assert (row.verdict.step.seq, row.source.line if row.source else None) == (20, 2)
+    text = answer("explain", ran.report, "--why-not", "id = 101")
+    assert (
+        f"in run {ran.january[:8]}, which registered it: 1 row with id = 101, seen from the output of step 30" in text
+    )
+    assert 'deleted in step 20 "Drop small" by its selector' in text
+    assert answer("explain", ran.report, "--why-not", "id = 101", "--json")["never_loaded"]["upstream"][0]["rows"]
+
+
+def test_where_no_project_before_has_had_the_row_the_way_ends_at_its_files(ran: Ran) -> None:
+    found = a_run(ran, ran.report).why_not("id = 999").never_loaded
+    assert found is not None
+    [before] = found.upstream
+    assert before.never_loaded is not None
+    assert before.never_loaded.rules == (RuleOutcome("a", None),)
+    assert before.never_loaded.upstream == ()
+
+
+def test_a_column_that_the_project_before_lacks_ends_the_way_there(ran: Ran) -> None:
+    found = a_run(ran, ran.report).why_not('currency = "EUR" AND usd < 0').never_loaded
+    assert found is not None
+    assert [each.run_id for each in found.upstream] == [ran.january], "a step of it sets the column"
 
 
 def test_a_row_that_is_nowhere_is_said_to_be_nowhere(ran: Ran) -> None:

@@ -178,7 +178,7 @@ class Interpretation:
     def _counts(self, use: DatasetUse, row: Mapping[str, object]) -> bool:
         if use.temporal_mode == "period":
             return row["_period"] == self.period
-        if use.temporal_mode == "bitemporal":
+        if use.temporal_mode == "bitemporal" and not use.all_days:
             begin, end = (_as_date(row[name]) for name in ("_period_from", "_period_to"))
             assert begin is not None
             return begin <= self.first_day and (end is None or self.first_day < end)

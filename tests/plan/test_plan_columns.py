@@ -232,3 +232,27 @@ def test_a_column_of_a_joined_dataset_cannot_be_set(check: Check) -> None:
             joins: [{alias: c, dataset_id: customers, on: c.id = customer_id}]
             assignments: [{column: «c.tier», expression: '"gold"'}]
     """).reports("InvalidValue")
+
+
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("1000000.00 * (30 / 365)", "30 / 365 is rounded to 6 digits after the decimal point before"),
+        ("amount * (order_id / 365)", "orders.order_id / 365 is rounded to 6 digits"),
+        ("ROUND((30 / 365) * amount, 2)", "multiplied by orders.amount: multiply first"),
+        ("amount * 30 / 365", None),
+        ("amount * (amount / (amount + 1))", None),
+        ("amount / 3 * 100", None),
+        ("30 / 365", None),
+    ],
+)
+def test_a_quotient_that_is_rounded_before_it_is_multiplied_by_an_amount_is_noted(
+    check: Check, expression: str, named: str | None
+) -> None:
+    found = check(
+        f"- {{seq: 7, name: x, type: update, arguments: {{assignments: [{{column: x, expression: '{expression}'}}]}}}}"
+    )
+    assert found.diagnostics == ()
+    notes = [note for note in found.compiled.notes if "rounded" in note]
+    assert len(notes) == (named is not None)
+    assert all(named is not None and named in note and note.startswith("projects/p.yaml:") for note in notes)

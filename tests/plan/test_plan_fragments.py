@@ -1,9 +1,12 @@
 """Fragments: the operations of another file in the place of their use."""
 
 from collections.abc import Callable
+from textwrap import dedent
 
 import pytest
 
+from clew.lang import text_of
+from clew.plan.operations import UpdateStep
 from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
@@ -174,3 +177,96 @@ def test_operation_ids_of_a_fragment_are_unique_in_each_instance(check: Check) -
         files=fragment("f", "{id: op, seq: 1, name: own, type: delete}"),
     )
     assert [step.id for step in found.plan.steps] == ["op", "a/op", "b/op"]
+
+
+RATED = """
+    arguments:
+      amount: {description: What is taxed.}
+      rate: {default: 1 / 4, description: The part that is due.}
+      within: {default: region}
+"""
+
+
+def taxed(**more: str) -> dict[str, str]:
+    update = (
+        "{seq: 1, name: tax, type: update, selector: 'arg.amount > 0 AND {{due}}', arguments: {assignments: ["
+        "{column: tax, expression: 'ROUND(arg.amount * arg.rate, 2)'}, "
+        "{column: part, expression: arg.amount / SUM(arg.amount) OVER (PARTITION BY arg.within)}]}}"
+    )
+    listed = dedent(RATED) + "selectors: {due: arg.rate <> 0}\n"
+    return fragment("f", update, more=listed) | more
+
+
+def test_arguments_of_a_fragment_are_expressions_that_stand_where_they_are_read(check: Check) -> None:
+    found = check(
+        "- {seq: 1, use: {fragment: f, as: x, arguments: {amount: amount + 1, rate: 'IF({{north}}, 0.1, 0.2)'}}}",
+        selectors='north: region = "N"',
+        files=taxed(),
+    )
+    (step,) = found.plan.steps
+    assert isinstance(step, UpdateStep)
+    tax, part = step.assignments
+    whole = '(amount + 1) * IF(region = "N", 0.1, 0.2)'
+    assignment = f"{{column: tax, expression: 'ROUND({whole}, 2)'}}"
+    same = check(f"- {{seq: 1, name: t, type: update, arguments: {{assignments: [{assignment}]}}}}")
+    (other,) = same.plan.steps
+    assert isinstance(other, UpdateStep)
+    assert tax.value.tree == other.assignments[0].value.tree
+    assert tax.value.text == 'ROUND((amount + 1) * (IF((region = "N"), 0.1, 0.2)), 2)'
+    assert part.value.text == "(amount + 1) / SUM((amount + 1)) OVER (PARTITION BY region)"
+    assert step.windows[0].keys == ("region",)
+    assert step.selector is not None
+    assert text_of(step.selector.tree).startswith("((orders.amount + 1) > 0) AND ")
+
+
+def test_arguments_go_on_into_fragments_within_and_defaults_count_where_none_is_given(check: Check) -> None:
+    files = taxed() | fragment(
+        "g", "{seq: 1, use: {fragment: f, arguments: {amount: arg.amount * 2}}}", more="arguments: {amount: {}}\n"
+    )
+    found = check("- {seq: 1, use: {fragment: g, as: x, arguments: {amount: amount}}}", files=files)
+    (step,) = found.plan.steps
+    assert isinstance(step, UpdateStep)
+    assert step.assignments[0].value.text == "ROUND((amount * 2) * (1 / 4), 2)"
+
+
+def test_arguments_that_are_missing_unknown_or_wrong_are_reported_where_they_are(check: Check) -> None:
+    found = check(
+        """
+        - {seq: 1, use: {fragment: «f», as: x}}
+        - {seq: 10, use: {fragment: f, as: y, arguments: {amount: amount, «reat»: 0.1}}}
+        - {seq: 20, use: {fragment: f, as: z, arguments: {amount: «amuont»}}}
+        """,
+        files=taxed(),
+    )
+    assert {each.code for each in found.diagnostics} == {"MissingParameter", "UnknownParameter", "UnknownColumn"}
+    assert 'did you mean "rate"?' in found.hints
+    assert 'did you mean "amount"?' in found.hints
+
+
+def test_a_fragment_reads_only_arguments_that_it_declares(check: Check) -> None:
+    files = fragment(
+        "f",
+        "{seq: 1, name: t, type: delete, selector: «arg.amuont» > 0}",
+        more="arguments: {amount: {default: amount}}\n",
+    )
+    found = check("- {seq: 1, use: {fragment: f, as: x}}", files=files)
+    found.reports("UnknownParameter")
+    assert found.hints == ['did you mean "amount"?']
+
+
+def test_names_in_arguments_mean_the_working_dataset_also_where_the_fragment_joins_one_with_such_columns(
+    check: Check,
+) -> None:
+    update = (
+        "{seq: 1, name: t, type: update, arguments: {"
+        "joins: [{alias: r, dataset_id: rates, on: r.region = arg.region}], "
+        "assignments: [{column: x, expression: arg.amount * r.amount}]}}"
+    )
+    listed = "arguments: {region: {default: region}, amount: {}}\n"
+    found = check(
+        "- {seq: 1, use: {fragment: f, as: x, arguments: {amount: amount}}}", files=fragment("f", update, more=listed)
+    )
+    (step,) = found.plan.steps
+    assert isinstance(step, UpdateStep)
+    assert text_of(step.assignments[0].value.tree) == "orders.amount * r.amount"
+    assert text_of(step.joins[0].on.tree) == "r.region = orders.region"

@@ -218,3 +218,34 @@ def test_the_temporal_mode_of_a_join_is_its_own(check: Check) -> None:
     joins = "{alias: c, dataset_id: rates, on: c.region = orders.region}"
     assert join_of(check(joining(joins, "c.amount"))).dataset.temporal_mode == "bitemporal"
     assert join_of(check(joining(CUSTOMERS))).dataset.temporal_mode == "none"
+
+
+RATES_ON_DAY = "{alias: r, dataset_id: rates, on: r.region = orders.region, as_of: %s}"
+
+
+def test_a_join_may_be_as_of_a_day_that_each_row_says(check: Check) -> None:
+    join = join_of(check(joining(RATES_ON_DAY % "ordered_on", "r.amount")))
+    assert (join.dataset.all_days, join.dataset.key) == (True, "rates@all-days")
+    in_force = "r._period_from <= ordered_on AND (r._period_to IS NULL OR ordered_on < r._period_to)"
+    assert join.on.text == f"(r.region = orders.region) AND {in_force}"
+    written = f"{{alias: r, dataset_id: rates, on: 'r.region = orders.region AND {in_force}'}}"
+    assert join.on.tree == join_of(check(joining(written, "r.amount"))).on.tree
+    assert not join_of(check(joining(written, "r.amount"))).dataset.all_days, "as_of decides what is read"
+
+
+def test_the_day_may_be_of_the_run_or_of_a_join_before(check: Check) -> None:
+    join = join_of(check(joining(RATES_ON_DAY % "PERIOD_END()", "r.amount")))
+    assert "r._period_from <= (PERIOD_END())" in join.on.text
+    check(joining(RATES_ON_DAY % "«r»._period_from", "r.amount")).reports("UnknownTable")
+
+
+@pytest.mark.parametrize(
+    ("join", "code"),
+    [
+        ("{alias: r, dataset_id: targets, on: r.region = orders.region, «as_of»: ordered_on}", "InvalidValue"),
+        (RATES_ON_DAY % "«region»", "TypeMismatch"),
+        (RATES_ON_DAY % "«nowhere»", "UnknownColumn"),
+    ],
+)
+def test_a_day_that_no_join_can_be_as_of_is_refused(check: Check, join: str, code: str) -> None:
+    check(joining(join, "r.amount")).reports(code)

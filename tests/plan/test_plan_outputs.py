@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from clew.plan.json_form import to_plain
 from clew.plan.operations import Destination, OutputStep
 from tests.plan.plan_workspaces import Checked
 
@@ -160,3 +161,48 @@ def test_what_a_table_with_commits_cannot_do_is_told_at_its_place(check: Check, 
     assert problem in found.message
     assert found.span is not None
     assert found.hint
+
+
+def arranged(arguments: str, path: str = "out", format_: str = "csv", **more: str) -> str:
+    of = ", ".join(f"{name}: {value}" for name, value in more.items())
+    destination = f"{{location: {{path: {path}, format: {format_}}}}}"
+    given = f"destination: {destination}, {of + ', ' if of else ''}{arguments}"
+    return f"- {{seq: 1, name: w, type: output, arguments: {{{given}}}}}"
+
+
+def test_an_output_may_be_sorted_and_divided(check: Check) -> None:
+    keys = "sort: [region, orders.amount desc]"
+    [step] = check(arranged(f"{keys}, file_per: 'UPPER(region)', columns: [amount]")).plan.steps
+    assert isinstance(step, OutputStep)
+    assert [key.text for key in step.sorted_by] == ["region", "amount desc"]
+    assert step.file_per is not None
+    assert step.file_per.text == "UPPER(region)"
+    assert [(read.column, read.because) for read in step.reads] == [("region", "file_per")]
+    [divided] = check(arranged("partition_by: [region], columns: [region, amount]")).plan.steps
+    assert isinstance(divided, OutputStep)
+    assert divided.partition_by == ("region",)
+    assert "folders by" in [detail.label for detail in divided.details()]
+    [plain] = check(arranged("columns: [region, amount]")).plan.steps
+    written = to_plain(plain)
+    assert isinstance(written, dict)
+    assert not {"sorted_by", "partition_by", "file_per"} & written.keys(), "plans without them stay as they were"
+
+
+@pytest.mark.parametrize(
+    ("operations", "code"),
+    [
+        (arranged("«partition_by»: [region]", path="out.csv"), "InvalidValue"),
+        (arranged("«file_per»: region", path="out.csv"), "InvalidValue"),
+        (arranged("«sort»: [region]", format_="delta"), "InvalidValue"),
+        (arranged("partition_by: [region], «file_per»: region"), "InvalidValue"),
+        (arranged("«file_per»: region", mode="append"), "InvalidValue"),
+        (arranged("partition_by: [«region»], columns: [amount]"), "InvalidValue"),
+        (arranged("partition_by: [«region»], columns: [region]"), "InvalidValue"),
+        (arranged("partition_by: [region, «region»]"), "InvalidValue"),
+        (arranged("sort: [«regoin»]"), "UnknownColumn"),
+        (arranged("file_per: «SQRT(amount)»"), "InvalidValue"),
+        (arranged("file_per: «nowhere»"), "UnknownColumn"),
+    ],
+)
+def test_what_cannot_be_sorted_or_divided_is_said(check: Check, operations: str, code: str) -> None:
+    check(operations).reports(code)

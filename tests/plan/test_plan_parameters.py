@@ -108,3 +108,34 @@ def test_a_parameter_that_cannot_be_is_refused_at_its_place(
     check: Check, expression: str, more: str, code: str
 ) -> None:
     check(adds(expression), more=more).reports(code)
+
+
+HOLIDAYS = {"calendars/de.yaml": "{id: de, holidays: [2026-05-01, 2026-01-01, 2026-05-01]}"}
+
+
+def due(expression: str) -> str:
+    assigned = f"{{column: due, expression: '{expression}'}}"
+    return f"- {{seq: 1, name: x, type: update, arguments: {{assignments: [{assigned}]}}}}"
+
+
+def test_working_days_skip_the_holidays_of_a_calendar(check: Check) -> None:
+    found = check(due('WORKDAY(ordered_on, 2, HOLIDAYS("de"), ordered_on)'), files=HOLIDAYS)
+    [step] = found.plan.steps
+    assert isinstance(step, UpdateStep)
+    written = 'WORKDAY(ordered_on, 2, DATE("2026-01-01"), DATE("2026-05-01"), ordered_on)'
+    [same] = check(due(written)).plan.steps
+    assert isinstance(same, UpdateStep)
+    assert step.assignments[0].value.tree == same.assignments[0].value.tree
+    assert "HOLIDAYS" in step.assignments[0].value.text
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ('WORKDAY(ordered_on, 2, «HOLIDAYS("fr")»)', "InvalidValue"),
+        ("WORKDAY(ordered_on, 2, «HOLIDAYS(region)»)", "InvalidValue"),
+        ('DATEADD(«HOLIDAYS("de")», 1)', "SyntaxError"),
+    ],
+)
+def test_holidays_that_there_are_not_and_in_other_places_are_refused(check: Check, expression: str, code: str) -> None:
+    check(due(expression), files=HOLIDAYS).reports(code)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from clew.lang import text_of
+from clew.plan.operations import UpdateStep
+from clew.plan.steps import Assignment
 from tests.plan.plan_workspaces import Checked
 
 Check = Callable[..., Checked]
@@ -112,12 +114,38 @@ def test_a_selector_that_is_no_condition_is_refused(check: Check) -> None:
     check(deleting("{{a}}"), selectors="a: «amount + 1»").reports("TypeMismatch")
 
 
-@pytest.mark.parametrize("place", ["expression: '«{{a}}»'", "expression: 'IF(«{{a}}», 1, 2)'"])
-def test_selectors_are_for_selectors_only(check: Check, place: str) -> None:
-    check(
-        f"- {{seq: 1, name: x, type: update, arguments: {{assignments: [{{column: x, {place}}}]}}}}",
+@pytest.mark.parametrize("value", ["{{a}}", "IF({{a}}, 1, 2)", "IF(NOT {{a}}, amount, SUM(amount) OVER ())"])
+def test_selectors_stand_for_their_conditions_in_values_too(check: Check, value: str) -> None:
+    def assigned(value: str) -> Assignment:
+        text = (
+            f"- {{seq: 1, name: x, type: update, arguments: {{assignments: [{{column: x, expression: '{value}'}}]}}}}"
+        )
+        (step,) = check(text, selectors="a: amount > 1").plan.steps
+        assert isinstance(step, UpdateStep)
+        return step.assignments[0]
+
+    found, written = assigned(value), value.replace("{{a}}", "(amount > 1)")
+    assert found == assigned(written)
+    assert found.value.text == written, "explanations show what stands there"
+
+
+def test_selectors_stand_in_aggregations_and_conditions_of_joins(check: Check) -> None:
+    found = check(
+        """
+        - seq: 1
+          name: sum
+          type: aggregate
+          arguments: {group_by: [region], aggregations: [{column: amount, expression: "SUM_IF(amount, {{a}})"}]}
+        - seq: 2
+          name: look up
+          type: update
+          arguments:
+            joins: [{alias: c, dataset_id: customers, on: "c.id = customer_id AND {{a}}"}]
+            assignments: [{column: status, expression: c.status}]
+        """,
         selectors="a: amount > 1",
-    ).reports("SyntaxError")
+    )
+    assert [str(step.type) for step in found.plan.steps] == ["aggregate", "update"]
 
 
 def test_a_long_chain_of_selectors_is_fine(check: Check) -> None:

@@ -29,7 +29,7 @@ JUDGED = {
     "KeptRow": {"label", "values", "own", "recomputed"},
     "LeftOut": {"decisions"},
     "Loaded": {"upstream"},
-    "NeverLoaded": {"elsewhere"},
+    "NeverLoaded": {"elsewhere", "upstream"},
     "Parents": {"contributors"},
     "Recomputed": {"stored", "recomputed", "reason"},
     "Summarised": {"group", "parents", "recomputed"},

@@ -51,7 +51,7 @@ def request_of(clinic: Clinic, route: Route) -> Request:
         query = {"other": clinic.care, "column": "cost"}
     elif "/what-if" in route.pattern:
         query = {"set": "patients: cost = 1"}
-    elif "/sensitivity" in route.pattern:
+    elif "/sensitivity" in route.pattern or "/values" in route.pattern:
         query = {"column": "cost"}
     elif "/search" in route.pattern:
         query = {"q": "cost"}

@@ -30,6 +30,8 @@ from tests.trace.random_projects import PERIOD, compiled, interpreted
 from tests.trace.trace_writer import TODAY, Writer
 
 HOSTILE = """'"><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&lt;{{7919*7907}}"""
+FROM_RIGHT_TO_LEFT = f"إقفال الشهر {HOSTILE} إقفال"
+"""A name after which a period must not be turned around."""
 COLUMN = HOSTILE.replace("`", "")
 DATASETS = {
     "main": {
@@ -49,7 +51,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
 }
 PROJECT = {
     "id": "p",
-    "name": HOSTILE,
+    "name": FROM_RIGHT_TO_LEFT,
     "description": HOSTILE,
     "version": 1,
     "status": "active",

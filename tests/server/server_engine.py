@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
@@ -19,15 +20,29 @@ from tests.explain.sample_traces import MONTH, sample_data, sample_plans
 from tests.trace.recorded_interpretation import Recorded
 from tests.trace.trace_writer import Style, Writer
 
+WRONG_RATE = Decimal("1.192000")
+"""What one engine took for the rate from euros to dollars, which is 1.092."""
+
 
 @cache
-def _interpreted_close() -> Recorded:
-    return Recorded(sample_plans()["gl-close"], sample_data(), MONTH, date(2026, 1, 1)).run()
+def _interpreted_close(*, has_wrong_rate: bool = False) -> Recorded:
+    data = sample_data()
+    if has_wrong_rate:
+        [rate] = [row for row in data["fx-rates"] if _is_euro_of_january(row)]
+        rate["rate"] = WRONG_RATE
+    return Recorded(sample_plans()["gl-close"], data, MONTH, date(2026, 1, 1)).run()
+
+
+def _is_euro_of_january(row: Mapping[str, object]) -> bool:
+    named = (row["from_currency"], row["to_currency"], row["rate_type"], str(row["_period_from"]))
+    return named == ("EUR", "USD", "closing", "2026-01-01") and row["rate"] == Decimal("1.092")
 
 
 @dataclass
 class TracingEngine(FakeEngine):
     """Writes the trace of a close when it loads."""
+
+    has_wrong_rate: bool = False
 
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> "FakeExecutor | TracingExecutor":
         opened = super().open(run, snapshot)
@@ -49,13 +64,16 @@ class TracingExecutor(FakeExecutor):
         [attempt] = attempts
         if attempt.step.step_id != "load" or self.written:
             return super().execute(attempts, context)
-        self.written = write_close_trace(self.engine.storage_root, self.run_id)
+        is_wrong = isinstance(self.engine, TracingEngine) and self.engine.has_wrong_rate
+        self.written = write_close_trace(self.engine.storage_root, self.run_id, has_wrong_rate=is_wrong)
         return [StepOutput.success(*self.written, **COUNTS["load"])]
 
 
-def write_close_trace(root: Path, run_id: str) -> list[ArtifactRef]:
+def write_close_trace(root: Path, run_id: str, *, has_wrong_rate: bool = False) -> list[ArtifactRef]:
     """What a run of the close leaves behind, and the references that its events name."""
-    writer = Writer(root, _interpreted_close(), Style(files=2, row_group=500), run_id=run_id)
+    writer = Writer(
+        root, _interpreted_close(has_wrong_rate=has_wrong_rate), Style(files=2, row_group=500), run_id=run_id
+    )
     writer.write()
     references = list[ArtifactRef]()
     for part in writer.parts:

@@ -107,7 +107,7 @@ def test_rows_are_filtered_sorted_and_shown_with_the_columns_that_were_chosen(sh
     page = as_page(client, f"/runs/{shared.run_id}/rows", query).text
     assert 'aria-sort="descending"' in page
     assert ">journal_id" not in page.partition("<thead>")[2].partition("</thead>")[0]
-    shown = [float(text.replace(",", "")) for text in re.findall(r'tabindex="-1">(-?[\d,.]+)</a>', page)]
+    shown = [float(text.replace(",", "")) for text in re.findall(r'tabindex="-1"[^>]*>(-?[\d,.]+)</a>', page)]
     assert shown == sorted(shown, reverse=True)
     assert len(shown) == 50
     following = re.search(r'href="([^"]+)" rel="next"', page)
@@ -200,6 +200,50 @@ def test_every_row_that_an_explanation_shows_is_explained(shared: Served) -> Non
     checked = re.search(r"([\d,]+) expressions on this page recomputed: all equal *</span>", page)
     assert checked
     assert int(checked[1].replace(",", "")) == page.count("recomputed, equal") >= 484
+
+
+def test_the_rows_behind_a_total_come_piece_by_piece_and_are_those_of_the_whole_page(shared: Served) -> None:
+    whole = explained_in_full(shared)
+    client, asked = shared.client("auditor"), {"row": total_row(shared), "column": "total_usd"}
+    piece = as_page(client, f"/runs/{shared.run_id}/explain", asked).text
+    so_far = {each: _rows_shown(piece)[each] for each in ("amounts", "percents", "bars")}
+    while (rest := re.search(r'class="note rest" data-shown="(\d+)"', piece)) is not None:
+        more = re.search(r'data-more="([^"]+)"', piece)
+        verdict = re.search(r'data-verdict="([\d.]+)"', piece)
+        assert more
+        assert verdict
+        assert int(rest[1]) == len(so_far["amounts"])
+        ends = f"&skip={rest[1]}&top={int(rest[1]) + 100}&verdict={verdict[1]}"
+        piece = as_page(client, html.unescape(more[1]) + ends).text
+        for each, found in _rows_shown(piece).items():
+            so_far[each] += found
+    assert so_far == _rows_shown(whole)
+    assert (
+        re.search(r"([\d,]+) expressions on this page", piece)[1]
+        == re.search(  # type: ignore[index]
+            r"([\d,]+) expressions on this page", whole
+        )[1]
+    )
+
+
+def test_numbers_that_no_script_sends_only_change_how_bars_look(shared: Served) -> None:
+    client, asked = shared.client("auditor"), {"row": total_row(shared), "column": "total_usd", "skip": "5", "top": "7"}
+    plain = as_page(client, f"/runs/{shared.run_id}/explain/rows", asked).text
+    for wrong in ("1e999999", "NaN", "Infinity", "-1", "x"):
+        page = as_page(client, f"/runs/{shared.run_id}/explain/rows", {**asked, "scale": wrong, "share": wrong}).text
+        assert _rows_shown(page)["amounts"] == _rows_shown(plain)["amounts"], wrong
+        assert len(page) < len(plain) + 2_000
+    for wrong in ("1.2.3", "x", "9" * 59):
+        page = as_page(client, f"/runs/{shared.run_id}/explain/rows", {**asked, "verdict": wrong}).text
+        assert _rows_shown(page)["amounts"] == _rows_shown(plain)["amounts"], wrong
+
+
+def _rows_shown(page: str) -> dict[str, list[str]]:
+    return {
+        "amounts": re.findall(r'share-line"><span class="amount">(.*?)</span>', page),
+        "percents": re.findall(r'<span class="percent">(.*?)</span>', page),
+        "bars": re.findall(r'<rect class="share[^>]*width="([^"]+)"', page),
+    }
 
 
 def test_an_explanation_says_where_it_stops_and_leads_on(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,8 +43,12 @@ class Site:
         """Every kind of page."""
         run, value = f"/runs/{self.run}", urlencode({"row": self.total, "column": "total_usd"})
         return {
+            "overview": "/",
+            "search": "/search?q=JE-00231",
             "runs": "/runs",
+            "runs of a project": "/runs?project=gl-close&status=COMPLETED",
             "run": run,
+            "the log of a run": f"/runs/{self.retried}/log",
             "a retried run": f"/runs/{self.retried}",
             "rows": f"{run}/rows?at=20&where=journal_id+%3D+%22JE-00231%22",
             "rows of a step": f"{run}/rows?at=40&changed=1",
@@ -104,7 +108,8 @@ def site(
             yield Site(visitor_of(context, link), served.run_id, retried, total, line, captures)
 
 
-@pytest.mark.parametrize(("room", "scheme"), [(SCREEN, "light"), (TELEPHONE, "dark")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("room", [SCREEN, TELEPHONE], ids=["screen", "telephone"])
 def test_axe_finds_nothing_on_any_kind_of_page(site: Site, room: ViewportSize, scheme: str) -> None:
     page = site.visitor.page
     page.set_viewport_size(room)
@@ -121,6 +126,17 @@ def test_axe_finds_nothing_on_any_kind_of_page(site: Site, room: ViewportSize, s
     page.emulate_media(color_scheme="light")
     page.set_viewport_size(WIDE)
     assert found == {}
+
+
+def test_axe_finds_nothing_on_the_pages_of_those_who_are_not_signed_in(site: Site, chromium: Browser) -> None:
+    for scheme in ("light", "dark"):
+        with closing(chromium.new_context(viewport=TELEPHONE, color_scheme=scheme)) as context:  # type: ignore[arg-type]
+            page = context.new_page()
+            for path in ("/login", "/login/link?key=nothing"):
+                page.goto(site.visitor.address + path)
+                page.evaluate(AXE)
+                result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+                assert [each["id"] for each in result["violations"]] == [], path
 
 
 def test_next_and_previous_pages_keep_the_focus_and_the_place(site: Site) -> None:
@@ -188,3 +204,42 @@ def test_captures_are_compared_in_order_of_time_and_rows_lead_to_their_histories
         expect(change.get_by_role("link", name="amount_usd")).to_have_attribute(
             "href", f"/runs/{site.run}/explain?row=row-1&column=amount_usd&at=10"
         )
+
+
+def test_the_numbers_of_steps_open_their_rows_and_an_output_its_own_page(site: Site) -> None:
+    site.visitor.complaints.clear()
+    page = site.visitor.open(f"/runs/{site.run}")
+    page.locator('tr[data-step="40"] .what a', has_text="4 created").click()
+    expect(page.locator("table.rows tbody tr")).to_have_count(4)
+    expect(page.locator("table.rows thead th").nth(1)).to_be_in_viewport()
+    expect(page.locator("table.rows thead")).to_contain_text("total_usd")
+    page.go_back()
+    page.locator('tr[data-step="60"] .what a').click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Publish closed ledger")
+    expect(page.locator("#told")).to_have_text("Rows 1 to 50 of 1,569")
+    expect(page.get_by_text("Download", exact=True)).to_be_visible()
+    assert site.visitor.complaints == []
+
+
+def test_the_search_box_is_a_key_away_and_leads_to_the_history_of_a_row(site: Site) -> None:
+    page = site.visitor.open("/projects/gl-close")
+    page.keyboard.press("/")
+    page.keyboard.type("JE-00231/2")
+    page.keyboard.press("Enter")
+    page.locator("main").get_by_role("link", name="JE-00231/2").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("JE-00231/2")
+    assert site.visitor.complaints == []
+
+
+def test_column_lineage_stays_when_it_is_clicked(site: Site) -> None:
+    page = site.visitor.open("/projects/gl-close")
+    chip = page.get_by_role("button", name="total_usd")
+    chip.click()
+    page.get_by_role("heading", level=1).hover()
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("[data-origin]")).to_contain_text("fx-rates.rate")
+    chip.click()
+    page.get_by_role("heading", level=1).hover()
+    chip.blur()
+    expect(page.locator("[data-origin]")).not_to_contain_text("fx-rates.rate")
+    assert site.visitor.complaints == []

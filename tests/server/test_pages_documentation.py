@@ -32,3 +32,22 @@ def test_the_page_of_a_dataset_tells_who_produces_and_who_reads_it(shared: Serve
     lines = as_page(client, "/datasets/journal-lines").text
     assert "its input" in lines
     assert "rows belong to periods" in lines
+
+
+def test_the_page_of_a_dataset_shows_its_first_rows_to_those_who_may_read_them(served: Served) -> None:
+    """Also those of a dataset that is only joined; personal columns as the role sees them; and it is on record."""
+    seen = as_page(served.client("auditor"), "/datasets/fx-rates").text
+    assert "The first rows that were read for 2026-01" in seen
+    assert ">1.092000</td>" in seen
+    assert "Preview" not in as_page(served.client("viewer"), "/datasets/fx-rates").text
+    lines = as_page(served.client("auditor"), "/datasets/journal-lines").text
+    table = lines[lines.index("First rows") :]
+    assert "JE-00001" in table
+    assert "user-" not in table
+    assert "user-" in as_page(served.client("admin"), "/datasets/journal-lines").text[lines.index("First rows") :]
+    [record] = [
+        each["detail"]
+        for each in served.client("admin").get("/api/v1/audit", params={"limit": 100}).json()["records"]
+        if "fx-rates" in each["detail"]
+    ]
+    assert record.startswith("first rows of fx-rates; returned 8 rows of from_currency, to_currency, rate_type, rate")

@@ -3,12 +3,16 @@
 import html
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
+from playwright.sync_api import Browser
 
 from clew.runs.signals import SignalType
 from tests.server.hostile_site import COLUMN, HOSTILE, alive_in, hostile_site
+from tests.server.pages_browser import server_process, visitor_of
 from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import Served
 
@@ -73,6 +77,40 @@ def test_a_reason_and_a_name_in_the_history_run_nothing(hostile: tuple[Served, s
     assert alive_in(page) == []
     assert html.escape("RETRY_STEP step 20") in page
     assert page.count("window.hacked") > 2
+
+
+TURNED_AROUND = """() => {
+  const found = [];
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    for (const { index } of text.data.matchAll(/\\b2026-\\d\\d\\b/g)) {
+      const places = [0, 5].map((offset) => {
+        const range = document.createRange();
+        range.setStart(text, index + offset);
+        range.setEnd(text, index + offset + 1);
+        return range.getClientRects()[0];
+      });
+      const [year, month] = places;
+      if (year && month && year.top === month.top && year.left > month.left) found.push(text.data);
+    }
+  }
+  return found;
+}"""
+"""Periods whose month stands to the left of their year."""
+
+
+def test_long_names_and_names_from_right_to_left_break_no_page(hostile: tuple[Served, str], chromium: Browser) -> None:
+    served, failed = hostile
+    with server_process(served.workspace.root) as link, closing(chromium.new_context()) as context:
+        visitor = visitor_of(context, link)
+        for width in (1400, 390):
+            visitor.page.set_viewport_size({"width": width, "height": 900})
+            for path, query in paths(served, failed).items():
+                page = visitor.open(f"{path.rstrip('?')}?{urlencode(query)}")
+                room = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                assert room <= 0, (path, width, room)
+                assert page.evaluate(TURNED_AROUND) == [], (path, width)
+                assert page.evaluate("window.hacked") is None, path
 
 
 def test_a_downloaded_explanation_runs_nothing(hostile: tuple[Served, str]) -> None:

@@ -2,14 +2,17 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, expect
 
 from clew.api.workspace import open_workspace
 from clew.runs.signals import SignalType
 from clew.server.application import create_app
 from tests.server.closed_months import CLOSED, MonthsEngine
+from tests.server.pages_browser import server_process, visitor_of
 from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import Served, write_ledger
 
@@ -82,3 +85,28 @@ def test_the_graph_of_an_old_run_shows_what_was_made_of_it(months: tuple[Served,
     _, edges = edges_of(served, focus=runs["report"])
     assert ("Month close, 2026-01", f"{CLOSED} 2026-01") in edges
     assert not any("2026-03" in title for edge in edges for title in edge)
+
+
+EDGES = """() => {
+  const title = (number) => document.querySelector(`[data-box="${number}"] title`).textContent.trim();
+  const name = (number) => title(number).split("\\n")[0];
+  return [...document.querySelectorAll(".g-line")].map(({ dataset }) => [name(dataset.from), name(dataset.to)]);
+}"""
+
+
+def test_the_picture_in_the_browser_has_the_edges_of_what_was_read(
+    months: tuple[Served, dict[str, str]], chromium: Browser
+) -> None:
+    served, _ = months
+    with server_process(served.workspace.root) as link, closing(chromium.new_context()) as context:
+        visitor = visitor_of(context, link)
+        page = visitor.open("/lineage")
+        drawn = page.evaluate(EDGES)
+        into_january = {source for source, target in drawn if target == "Group report, 2026-01"}
+        assert f"{CLOSED} 2026-01" in into_january
+        assert f"{CLOSED} 2026-03" not in into_january
+        assert ["Month close, 2026-01", f"{CLOSED} 2026-01"] in drawn
+        expect(page.locator(".lead")).to_contain_text("The newest 60 of 62 runs")
+        page.get_by_role("link", name="Show 250 runs").click()
+        expect(page.locator(".lead")).not_to_contain_text("newest")
+        assert visitor.complaints == []

@@ -25,6 +25,7 @@ PUBLIC = {
     ("GET", "/login/link"),
     ("GET", "/login/oidc"),
     ("GET", "/login/oidc/callback"),
+    ("GET", "/logout/oidc"),
 }
 """What anybody may ask for, and nothing else."""
 BY_SESSION_ALONE = {("POST", "/logout")}

@@ -15,6 +15,9 @@ from tests.server.test_server_captures import capture
 
 WITHOUT_ROWS = {
     "/api/v1/runs/{run}/checks/rows": "nothing for a run without checks; tests of checks ask for failing rows",
+    "/api/v1/runs/{run}/quarantine": "nothing for a run whose rows all entered; test_quarantine_runs asks another",
+    "/runs/{run}/quarantine": "the same",
+    "/runs/{run}/quarantine.json": "the same",
     "/runs/{run}/condition": "what a condition lacks while it is typed",
     "/captures": "a list of captures",
     "/captures.json": "the same",
@@ -50,6 +53,7 @@ QUESTIONS: dict[str, dict[str, str]] = {
     "/runs/{run}/values": {"column": "currency", "where": WHERE},
     "/runs/{run}/outputs/{output}": {},
     "/runs/{run}/explain": {"row": ONE, "column": "amount_usd"},
+    "/runs/{run}/explain/rows": {"row": ONE, "column": "amount_usd"},
     "/runs/{run}/explain.html": {"row": ONE, "column": "amount_usd"},
     "/runs/{run}/evidence.zip": {"row": ONE, "column": "amount_usd"},
     "/runs/{run}/why-not": {"where": WHERE},

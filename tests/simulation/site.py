@@ -9,8 +9,7 @@ from typing import Any, Protocol, cast
 
 from clew.bus.dispatcher import OutboxDispatcher
 from clew.captures.freezing import Fitting, Ticket
-from clew.captures.jobs import Overtaken
-from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, JobReport
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, JobReport, Overtaken
 from clew.captures.removal import ExpiredCaptures, drop_waiting
 from clew.captures.worker import CaptureWorker
 from clew.definitions import CaptureMode

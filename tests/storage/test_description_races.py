@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clew.diagnostics import UserError
 from clew.storage.committed import describe_once, described_at
 from clew.storage.drafts import draft
 from clew.storage.inventory import expanded_links, unnamed_in_run
@@ -67,3 +68,25 @@ def test_what_the_loser_of_a_race_has_named_elsewhere_is_not_collected(root: Sto
     named = expanded_links(root, "r", 5)
     assert named is not None
     assert all(root.sha256(file.path) == file.sha256 for file in named.files)
+
+
+def test_a_description_of_files_that_were_collected_while_its_writer_slept_does_not_stay(
+    s3: S3Server, proxy: Proxy
+) -> None:
+    """The store cannot refuse the late description. Links that nobody has described can be worked out again."""
+    root = s3.through(proxy.endpoint).storage()
+    late, first = links_of_a_writer(root), links_of_a_writer(root)
+    asleep = [True]
+
+    def overtaken(asked: Asked) -> None:
+        if asked.method == "PUT" and asked.path.endswith(f"{STEP}/part.json") and asleep:
+            asleep.clear()
+            describe_once(root, STEP, first)
+            for thing in list(unnamed_in_run(root, "r", ())):
+                root.remove(thing.key)
+
+    with proxy.failing(overtaken), pytest.raises(UserError, match="collected before they were named"):
+        describe_once(root, STEP, late)
+    assert expanded_links(root, "r", 5) is None
+    assert describe_once(root, STEP, first) == first
+    assert expanded_links(root, "r", 5) == first

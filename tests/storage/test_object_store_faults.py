@@ -165,6 +165,19 @@ def test_an_upload_that_fails_leaves_no_file(root: ObjectStorage, proxy: Proxy) 
     assert [file.key for file in root.files("")] == ["f/a"]
 
 
+def test_a_file_that_is_too_large_for_the_store_to_copy_is_copied_all_the_same(
+    root: ObjectStorage, proxy: Proxy
+) -> None:
+    """S3 copies up to 5 GB with one request."""
+    problem = "The specified copy source is larger than the maximum allowable size for a copy source: 5368709120"
+    root.write_new("g/b", b"what was there before")
+    with proxy.failing(Times(1, Answer(400, "InvalidRequest", problem), "PUT")):
+        root.copy("f/a", "g/b")
+    assert root.read_bytes("g/b") == CONTENT
+    with proxy.failing(Times(1, DENIED, "PUT")), pytest.raises(PermissionError, match="no permission"):
+        root.copy("f/a", "g/b")
+
+
 def test_credentials_that_expire_while_a_file_is_read_are_named(root: ObjectStorage, proxy: Proxy) -> None:
     with root.open("f/a") as opened:
         assert opened.read(10) == CONTENT[:10]

@@ -23,12 +23,17 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+def new_schema(server: PostgresServer) -> str:
+    """The address of an empty schema of a server."""
+    schema = f"t{uuid4().hex}"
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+    return f"{server.url}&options=-csearch_path%3D{schema}"
+
+
 @pytest.fixture
 def postgres_url(postgres: PostgresServer) -> str:
-    schema = f"t{uuid4().hex}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {schema}")
-    return f"{postgres.url}&options=-csearch_path%3D{schema}"
+    return new_schema(postgres)
 
 
 @pytest.fixture

@@ -10,7 +10,15 @@ import pytest
 from clew.captures.freezing import Degradation, Fitting, InFlight, Reason, Ticket
 from clew.captures.manifests import Manifest
 from clew.captures.policy import Limits
-from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus, Emission, JobReport
+from clew.captures.queue import (
+    CaptureLease,
+    CaptureOutcome,
+    CaptureRecord,
+    CaptureStatus,
+    Emission,
+    JobReport,
+    Overtaken,
+)
 from clew.captures.requests import CaptureRequest, KeptColumn
 from clew.definitions import CaptureMode
 from clew.events import NewEvent, RunCompleted, RunStarted
@@ -310,6 +318,24 @@ def test_a_capture_that_a_job_made_is_published_once_for_its_slot(store: SqlCapt
     assert again.outcome.manifest.capture_id == again.capture_id
     assert (first.outcome.manifest.rows, again.outcome.manifest.rows) == (10, 11)
     assert again.status is CaptureStatus.READY
+
+
+def test_a_job_that_was_overtaken_publishes_no_capture_in_the_place_of_its_successors(
+    store: SqlCaptureStore, clock: Clock
+) -> None:
+    frozen(store, "job_1")
+    late = claimed(store, "late", ttl_s=30)
+    clock.forward(31)
+    owner = claimed(store, "owner", ttl_s=30)
+    with pytest.raises(Overtaken):
+        store.publish(new("job_1:0"), MANIFEST, late)
+    assert [record.slot for record in store.of_run("run")] == ["job_1"]
+    kept = store.publish(new("job_1:0"), replace(MANIFEST, rows=11), owner)
+    assert store.finish(owner, CaptureStatus.READY, CaptureOutcome())
+    for lease in (late, owner):  # the job is over
+        with pytest.raises(Overtaken):
+            store.publish(new("job_1:0"), MANIFEST, lease)
+    assert store.find(kept.capture_id) == kept
 
 
 def test_ready_captures_expire_and_can_be_forgotten(store: SqlCaptureStore, clock: Clock) -> None:

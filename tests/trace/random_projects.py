@@ -37,6 +37,7 @@ DATASETS: dict[str, dict[str, Any]] = {
         "mode": "none",
         "table": "f",
     },
+    "prices": {"columns": {"code": "string", "price": "decimal(12,2)"}, "mode": "bitemporal", "table": "price"},
 }
 
 _CONDITIONS = [
@@ -98,6 +99,21 @@ _JOINED_ASSIGNMENTS = [
     ("note", "dim.label"),
     ("currency", "COALESCE(dim.label, t.currency)"),
 ]
+_PRICED = [
+    ("price", "then.price"),
+    ("amount", "IFNULL(then.price, t.amount)"),
+    ("note", "TO_STRING(then._period_from)"),
+]
+_AS_OF = ["day", "PERIOD_END()", "PERIOD_START()", "DATEADD(day, 10)"]
+_TIDYING: list[dict[str, Any]] = [
+    {"rename": {"amount": "value"}, "drop": ["flag", "share"]},
+    {"drop": ["currency"]},
+    {
+        "assignments": [{"column": "half", "expression": "amount / 2"}],
+        "rename": {"currency": "unit"},
+        "drop": ["amount"],
+    },
+]
 
 
 @st.composite
@@ -107,6 +123,11 @@ def projects(draw: st.DrawFn, most_steps: int = 7) -> dict[str, Any]:
     for _ in range(draw(st.integers(1, most_steps))):
         seq += draw(st.integers(1, 9))
         operations.append({"seq": seq, "name": f"step {seq}", **draw(_operations())})
+    if draw(st.integers(0, 3)) == 0:
+        tidy = {"type": "update", "arguments": draw(st.sampled_from(_TIDYING))}
+        operations.append({"seq": seq + 1, "name": "tidy", **tidy})
+        marking = {"assignments": [{"column": "tidied", "expression": "k IS NOT NULL"}]}
+        operations.append({"seq": seq + 2, "name": "after", "type": "update", "arguments": marking})
     return {"id": "p", "name": "p", "version": 1, "status": "active", "input_dataset": "main", "operations": operations}
 
 
@@ -142,6 +163,12 @@ def _operations(draw: st.DrawFn) -> dict[str, Any]:
             assignments = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3, unique_by=lambda each: each[0]))
             listed = [{"column": column, "expression": text} for column, text in assignments]
             join = {"joins": [{"alias": "dim", "dataset_id": "dim", "on": "dim.code = t.currency"}]} if joins else {}
+            if joins and draw(st.integers(0, 2)) == 0:
+                day = draw(st.sampled_from(_AS_OF))
+                then = {"alias": "then", "dataset_id": "prices", "on": "then.code = t.currency", "as_of": day}
+                priced = draw(st.lists(st.sampled_from(_PRICED), min_size=1, unique_by=lambda each: each[0]))
+                listed = [{"column": column, "expression": text} for column, text in priced]
+                join = {"joins": [then]}
             if not joins and draw(st.integers(0, 2)) == 0:
                 several = draw(
                     st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=2, unique_by=lambda each: each[0])
@@ -209,7 +236,17 @@ def tables(draw: st.DrawFn, most_rows: int = 12) -> dict[str, list[dict[str, Any
     main = [{**row, "_period": PERIOD} for row in rows(COLUMNS)]
     codes = draw(st.lists(st.sampled_from(_WORDS), unique=True))
     dim = [{**row, "code": code} for row, code in zip(rows(DATASETS["dim"]["columns"]), codes, strict=False)]
-    return {"main": main, "dim": dim, **{name: rows(DATASETS[name]["columns"]) for name in ("extra", "finer")}}
+    prices = [
+        {"code": code, "price": draw(_cells("decimal(12,2)")), "_period_from": begin, "_period_to": end}
+        for code in draw(st.lists(st.sampled_from(_WORDS), unique=True))
+        for begin, end in ((date(2025, 12, 1), date(2026, 1, 15)), (date(2026, 1, 15), None))
+    ]
+    return {
+        "main": main,
+        "dim": dim,
+        "prices": prices,
+        **{name: rows(DATASETS[name]["columns"]) for name in ("extra", "finer")},
+    }
 
 
 def write_workspace(folder: Path, project: dict[str, Any], datasets: dict[str, dict[str, Any]] = DATASETS) -> None:

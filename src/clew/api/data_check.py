@@ -77,7 +77,6 @@ def check_data(files: WorkspaceFiles, dataset: str, period: str) -> DataCheck:
         parts, beside = dict[str, Part](), list[Part]()
         for use in datasets_of(plan):
             drafted = inputs.pin(use, 0)
-            trying.require_files(drafted.part)
             parts[use.key] = drafted.part
             if use.key == plan.input.key:
                 beside += [each.part for each in drafted.beside]

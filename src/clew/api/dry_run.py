@@ -14,8 +14,6 @@ from clew.api.workspace_files import WorkspaceFiles
 from clew.captures.queue import capture_parameters
 from clew.deferred import dataclass
 from clew.definitions import CaptureWish, Environment, Period
-from clew.diagnostics import UserError
-from clew.diagnostics.codes.engine import SOURCE_UNAVAILABLE
 from clew.engine.executor import datasets_of
 from clew.engine.opening import ENGINE_CAPABILITIES, Inputs, SparkExecutors
 from clew.engine.session import session_of
@@ -83,7 +81,6 @@ def dry_run(
         found = list[DryRead]()
         for use in datasets_of(plan):
             part = inputs.pin(use, 0).part
-            trying.require_files(part)
             found.append(DryRead(use.dataset_id, part.counted, sources_of(part)))
     return DryRun(choice.project, choice.version, period, plan, tuple(found))
 
@@ -108,11 +105,6 @@ class Trial:
         is_managed = (part.details or {}).get("format") == "managed"
         return (self.environment if is_managed else self.apart).storage_root
 
-    def require_files(self, part: Part) -> None:
-        """UserError if files of a registered dataset are gone."""
-        if (part.details or {}).get("format") == "managed":
-            _require_files(part, self.environment.storage_root)
-
 
 @contextmanager
 def trial(files: WorkspaceFiles) -> Iterator[Trial]:
@@ -127,6 +119,7 @@ def trial(files: WorkspaceFiles) -> Iterator[Trial]:
             state.secrets,
             lambda: session_of(environment, definitions.datasources, state.secrets),
             PostgresqlTables(),
+            registered_at=environment.storage_root,
         )
         yield Trial(environment, apart, state, executors, f"dry-{uuid.uuid4().hex[:12]}")
 
@@ -143,10 +136,3 @@ def _state(environment: RunEnvironment, folder: Path) -> Iterator[State]:
 
 def _with(environment: RunEnvironment, settings: Environment) -> RunEnvironment:
     return replace(environment, settings=settings)
-
-
-def _require_files(part: Part, root: StorageRoot) -> None:
-    for file in part.files:
-        if file.view is None and not root.exists(file.path):
-            problem = f'a file of the dataset "{part.name}" is gone: {file.path}'
-            raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem))

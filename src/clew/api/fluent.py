@@ -59,15 +59,22 @@ class ProjectBuilder:
     def update(
         self,
         name: str,
-        assignments: Mapping[str, str],
+        assignments: Mapping[str, str] | None = None,
         *,
         where: str | None = None,
         joins: Sequence[OperationData] = (),
+        rename: Mapping[str, str] | None = None,
+        drop: Sequence[str] | None = None,
         seq: int | None = None,
         description: str | None = None,
     ) -> "ProjectBuilder":
-        """Set columns to expressions on the rows that `where` selects."""
-        arguments = {"joins": list(joins) or None, "assignments": _columns(assignments)}
+        """Set columns to expressions on the rows that `where` selects; rename and drop columns of all rows."""
+        arguments = {
+            "joins": list(joins) or None,
+            "assignments": _columns(assignments) if assignments else None,
+            "rename": dict(rename) if rename else None,
+            "drop": list(drop) if drop else None,
+        }
         return self._with("update", name, arguments, where=where, seq=seq, description=description)
 
     def aggregate(
@@ -147,6 +154,9 @@ class ProjectBuilder:
         columns: Sequence[str] | None = None,
         include_deleted: bool | None = None,
         register_as: str | None = None,
+        sort: Sequence[str] | None = None,
+        partition_by: Sequence[str] | None = None,
+        file_per: str | None = None,
         where: str | None = None,
         seq: int | None = None,
         description: str | None = None,
@@ -162,12 +172,23 @@ class ProjectBuilder:
             "columns": list(columns) if columns is not None else None,
             "include_deleted": include_deleted,
             "register_as_dataset": register_as,
+            "sort": list(sort) if sort is not None else None,
+            "partition_by": list(partition_by) if partition_by is not None else None,
+            "file_per": file_per,
         }
         return self._with("output", name, arguments, where=where, seq=seq, description=description)
 
-    def use(self, fragment: str, *, alias: str | None = None, seq: int | None = None) -> "ProjectBuilder":
-        """Insert the operations of a fragment."""
-        operation = {"seq": self._next(seq), "use": {"fragment": fragment, "as": alias}}
+    def use(
+        self,
+        fragment: str,
+        *,
+        alias: str | None = None,
+        arguments: Mapping[str, str] | None = None,
+        seq: int | None = None,
+    ) -> "ProjectBuilder":
+        """Insert the operations of a fragment, with an expression for each of its arguments."""
+        given = dict(arguments) if arguments else None
+        operation = {"seq": self._next(seq), "use": {"fragment": fragment, "as": alias, "arguments": given}}
         return replace(self, operations=(*self.operations, operation))
 
     def assign(self, label: str) -> "ProjectBuilder":

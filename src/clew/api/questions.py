@@ -7,16 +7,20 @@ from dataclasses import fields
 from functools import cache
 
 from clew.api.opened_environment import OpenedEnvironment
+from clew.diagnostics import UserError
 from clew.explain.elsewhere import why_not_in
 from clew.explain.explaining import explain, row_named
 from clew.explain.outline import outline, why_not_outline
-from clew.explain.run_lineage import run_lineage, upstream_runs
+from clew.explain.run_lineage import DatasetWriters, run_lineage, upstream_runs
 from clew.explain.tree import Explanation
 from clew.explain.views import as_html, as_json, as_text, fragment
 from clew.explain.why_not import WhyNot
 from clew.runs.view import RunFacts
 from clew.tracelink import Direction, Lineage, UnitedLineage, ask_lineage
 from clew.tracelink.lineage_walk import MAX_DEPTH, MAX_NODES
+
+_DEEPEST = 20
+"""Through how many projects a row that is missing is followed."""
 
 TOP = 5
 """How many rows of a summary an explanation shows by default."""
@@ -89,12 +93,14 @@ def explained(
     step: int | None = None,
     top: int | None = TOP,
     every_row: bool = False,
+    skip: int = 0,
 ) -> ExplainedValue:
     """Why a value is what it is, across all runs that the principal may see. `top` None shows every source row."""
     seen = at.seen(at.runs.find(run))
     seen.require_explanation(column)
     upstream = upstream_runs(at.state, cache(at.trace))
-    tree = explain(at.trace_of(at.runs.find(run)), row, column, step, upstream=upstream, top=top, every_row=every_row)
+    trace = at.trace_of(at.runs.find(run))
+    tree = explain(trace, row, column, step, upstream=upstream, top=top, every_row=every_row, skip=skip)
     return ExplainedValue.of(at.answers.explanation(tree))
 
 
@@ -109,8 +115,30 @@ def absent_rows(at: OpenedEnvironment, view: RunFacts, where: str, output: int |
     Considers other runs that the principal may see. Rules and files belong to the workspace and are shown only to its
     tenant.
     """
+    writers = DatasetWriters(at.state, cache(at.trace))
+    return AbsentRows.of(at.answers.why_not(_absent(at, view, where, output, writers, frozenset({view.record.run_id}))))
+
+
+def _absent(
+    at: OpenedEnvironment,
+    view: RunFacts,
+    where: str,
+    output: int | None,
+    writers: DatasetWriters,
+    asked: frozenset[str],
+) -> WhyNot:
+    """The answer of a run, and of those that registered what it read, as long as the caller may ask them."""
     at.seen(view.record).require_question(where)
-    answer = why_not_in(
+
+    def ask(run_id: str, seq: int) -> WhyNot | None:
+        if run_id in asked or len(asked) > _DEEPEST:
+            return None
+        try:
+            return _absent(at, at.runs.facts(run_id), where, seq, writers, asked | {run_id})
+        except UserError:
+            return None
+
+    return why_not_in(
         view,
         at.trace_of(view.record),
         where,
@@ -118,8 +146,9 @@ def absent_rows(at: OpenedEnvironment, view: RunFacts, where: str, output: int |
         environment=at.environment,
         reader=at.runs,
         workspace=at.source.current().loaded.workspace if at.is_own_tenant else None,
+        writers=writers,
+        ask=ask,
     )
-    return AbsentRows.of(at.answers.why_not(answer))
 
 
 def followed_lineage(

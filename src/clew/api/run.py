@@ -39,12 +39,13 @@ if TYPE_CHECKING:
     from clew.events.snapshot import StepSnapshot
     from clew.events.values import ArtifactRef
     from clew.evidence.archive import EvidencePack
-    from clew.explain.adjustments import Adjustment
+    from clew.explain.applied_adjustments import Adjustment
     from clew.plan import Plan
     from clew.privacy.seen_checks import RunChecks
-    from clew.privacy.seen_trace import SeenTrace
+    from clew.privacy.seen_trace import RowsRead, SeenTrace
     from clew.runs.leases import Wait
     from clew.runs.projector import Projected
+    from clew.runs.run_log import LogLine
     from clew.runs.signals import SignalType
     from clew.scenarios.cutting import ScenarioCut
     from clew.storage.parts import Part
@@ -200,6 +201,16 @@ class Run:
         root = self._access.environment.storage_root
         part = input_part(root, artifacts, self.plan.input.key) if self.plan is not None else None
         return sources_of(part) if part is not None else ""
+
+    def driver_log(self) -> "Sequence[LogLine]":
+        """What its drivers did and met, with tracebacks: the newest 2,000 lines. For those who may send signals."""
+        from clew.runs.run_log import lines_of
+
+        with self._access.opened() as at:
+            at.policy.require_logs()
+            at.runs.find(self.id)
+            lines = lines_of(at.environment.storage_root, self.id)
+            return lines if at.policy.sees_clearly(None) else [line.without_values() for line in lines]
 
     # Events
 
@@ -536,9 +547,18 @@ class Run:
 
     @budgeted
     def explain(
-        self, row: str, column: str, *, at: int | None = None, top: int | None = 5, every_row: bool = False
+        self,
+        row: str,
+        column: str,
+        *,
+        at: int | None = None,
+        top: int | None = 5,
+        every_row: bool = False,
+        skip: int = 0,
     ) -> "ExplainedValue":
         """Why a value is what it is, down to its sources. Shows `top` rows of a summary, or all if None.
+
+        With `skip`, the first rows of the summary are left out: for those who read them piece by piece.
 
         The value of a large summary is computed again with DuckDB, and for some of its rows in Python; with
         `every_row` for all of them.
@@ -547,7 +567,7 @@ class Run:
         from clew.explain.disclosure import disclosed
 
         with self._access.opened() as here:
-            found = explained(here, self.id, row, column, step=at, top=top, every_row=every_row)
+            found = explained(here, self.id, row, column, step=at, top=top, every_row=every_row, skip=skip)
             self._asked(f"row {row}, column {column}", *disclosed(found))
             return found
 
@@ -595,11 +615,22 @@ class Run:
     @budgeted
     def adjustments(self) -> "tuple[Adjustment, ...]":
         """The manual corrections in force for its period: what they say, who approved them, which rows they changed."""
-        from clew.explain.adjustments import adjustments_of, adjustments_read
+        from clew.explain.applied_adjustments import adjustments_of, adjustments_read
 
         with self._access.opened() as here:
             seen = self._seen(here)
             return seen.adjustments(adjustments_read(seen.plan), adjustments_of)
+
+    @budgeted
+    def first_read(self, dataset: str) -> "RowsRead":
+        """A few rows of a dataset that it read, as the principal may see them."""
+        from clew.explain.pinned import dataset_rows
+
+        with self._access.opened() as here:
+            return self._seen(here).first_read(
+                dataset,
+                lambda trace, use, limit: (row.cells for row in dataset_rows(trace, use, None, use.table, limit)),
+            )
 
     @budgeted
     def quarantine_csv(self, dataset: str | None = None) -> str:

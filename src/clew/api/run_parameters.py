@@ -24,8 +24,7 @@ def plan_for_run(
     declared = {each.name for each in plan.extensions.parameters}
     usual = {name: value for name, value in of_environment.items() if name in declared}
     found = period_of(files.loaded.workspace, period)
-    run_period = RunPeriod(found.identifier, found.level, found.start_date, found.end_date)
-    return bound(plan, {**usual, **given}, run_period)
+    return bound(plan, {**usual, **given}, RunPeriod.of(found, files.loaded.workspace.periods))
 
 
 def parameters_of_request(plan: Plan) -> dict[str, object]:

@@ -50,6 +50,7 @@ from clew.runs.named_periods import period_of
 from clew.runs.projector import Projector
 from clew.runs.request import AS_OF, RERUN, AsOf, Rerun, RunFilter, RunRecord, RunRequest
 from clew.runs.reuse import EarlierRun
+from clew.runs.run_log import RunLogs
 from clew.runs.signals import Role, SignalType, actor_name
 from clew.runs.stores import EventWriter
 from clew.runs.view import RunFactsReader
@@ -282,6 +283,7 @@ class RunStarter:
             self.state.secrets,
             settings=DriverSettings(limits=limits, retry=self.environment.retry_policy()),
             on_commit=TicketOffice(self.environment, self.state.captures).freeze_reached,
+            logs=RunLogs(self.environment.storage_root, self.state.secrets.redactor),
         )
         dispatcher = OutboxDispatcher(
             stores.outbox,

@@ -190,6 +190,8 @@ class Verifier:
         except TransientFailure:
             raise
         except _UNREADABLE as error:
+            if is_out_of_reach(error):
+                raise
             self._find(subject, f"a row of it cannot be read: {error}")
 
     def _check_ledger(self) -> list[LedgerEntry]:

@@ -252,11 +252,11 @@ def _fingerprint(root: Path) -> Fingerprint:
     return frozenset(found)
 
 
-def write_sample_workspace(folder: Path) -> tuple[Path, ...]:
+def write_sample_workspace(folder: Path, sample: str = "ledger") -> tuple[Path, ...]:
     """Write a sample workspace into an empty or new folder. Returns the files written."""
     from clew.sample import write_sample
 
-    return write_sample(folder)
+    return write_sample(folder, sample)
 
 
 Captures = CaptureData | Sequence[CaptureData] | Sequence[CaptureWish]

@@ -17,7 +17,7 @@ from clew.captures.freezing import Reason
 from clew.captures.job_rows import JobRows, Payload, as_parquet
 from clew.captures.manifests import Manifest, Places
 from clew.captures.policy import CapturePolicy
-from clew.captures.queue import CaptureOutcome, CaptureRecord, CaptureStore, Emission, EmissionStatus, JobReport
+from clew.captures.queue import CaptureOutcome, CaptureRecord, Emission, EmissionStatus, JobReport, Overtaken
 from clew.captures.requests import OmittedColumn
 from clew.captures.writing import EndedRun, digest_of_files, in_view
 from clew.deferred import dataclass
@@ -68,17 +68,12 @@ def is_due(job: PostludeJob, facts: dict[str, Value], count_rows: Callable[[], i
     return evaluator(job.when.tree)(Row({RUN: facts}, today)) is True
 
 
-class Overtaken(Exception):
-    """Another worker has taken the job, so this one may send nothing more."""
-
-
 @dataclass(slots=True)
 class JobRunner:
     """Does one job."""
 
     places: Places
     policy: CapturePolicy
-    store: CaptureStore
     view: RunFacts
     ended: EndedRun
     record: CaptureRecord
@@ -86,6 +81,8 @@ class JobRunner:
     wait_ms: int
     note: Callable[[CaptureOutcome], bool]
     """Records how far the job is; False if another worker has taken it."""
+    publish: Callable[[CaptureRecord, Manifest], CaptureRecord]
+    """Adds a capture that the job has made. Raises Overtaken."""
     now: Clock
     """By the clock of the state store, which also says what has expired."""
     _started: float = field(default_factory=time.perf_counter)
@@ -208,7 +205,7 @@ class JobRunner:
             with started.create(kept.path.name) as target, kept.path.open("rb") as source:
                 copy_within_budget(source, target)
             started.publish(MANIFEST_FILE, manifest.to_bytes())
-            self.store.publish(new, manifest)
+            self.publish(new, manifest)
 
         emission = self._emission(kept, sink, "capture_store", shown, manifest)
         return replace(emission, capture_id=new.capture_id), send

@@ -158,6 +158,10 @@ class CaptureLease:
     token: int
 
 
+class Overtaken(Exception):
+    """Another worker has taken the job, so this one may send nothing more."""
+
+
 class CaptureStore(Protocol):
     """The captures and jobs of one environment: an index, and a queue with leases."""
 
@@ -237,8 +241,11 @@ class CaptureStore(Protocol):
         """Record how far it is; False if another worker has taken it. Whoever does it next finds that."""
         ...
 
-    def publish(self, new: CaptureRecord, manifest: Manifest) -> CaptureRecord:
-        """Add a finished capture. The same slot returns the capture that has it, with this manifest."""
+    def publish(self, new: CaptureRecord, manifest: Manifest, lease: CaptureLease | None = None) -> CaptureRecord:
+        """Add a finished capture. The same slot returns the capture that has it, with this manifest.
+
+        Raises Overtaken where the lease of the job that has made it is not good any more.
+        """
         ...
 
     def expired(self, limit: int = 100) -> tuple[CaptureRecord, ...]:

@@ -10,10 +10,18 @@ from functools import cached_property
 from pathlib import Path
 
 from clew.captures.freezing import Fitting, InFlight, Reason, Ticket, fit, fit_job, is_reached
-from clew.captures.jobs import JobRunner, Overtaken, wants_failed_runs
+from clew.captures.jobs import JobRunner, wants_failed_runs
 from clew.captures.manifests import Places
 from clew.captures.policy import CapturePolicy
-from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureState, CaptureStatus, JobReport
+from clew.captures.queue import (
+    CaptureLease,
+    CaptureOutcome,
+    CaptureRecord,
+    CaptureState,
+    CaptureStatus,
+    JobReport,
+    Overtaken,
+)
 from clew.captures.removal import clear_attempts, collect_expired, drop_waiting
 from clew.captures.tickets import timed_ticket
 from clew.captures.writing import CaptureWriter, EndedRun
@@ -258,13 +266,13 @@ class CaptureWorker:
         return JobRunner(
             places=Places(self.environment),
             policy=self.policy,
-            store=self.state.captures,
             view=view,
             ended=ended,
             record=record,
             job=job,
             wait_ms=wait_ms,
             note=lambda outcome: self.state.captures.note(lease, outcome),
+            publish=lambda new, manifest: self.state.captures.publish(new, manifest, lease),
             now=self._now,
         ).run()
 

@@ -64,7 +64,11 @@ def _require_same_input(run: Plan, plan: Plan) -> None:
 
 def _use_of_run(run: Plan, use: DatasetUse) -> DatasetUse:
     """A dataset as the run read it."""
-    found = [each for each in run.datasets_read if each.dataset_id == use.dataset_id and each.table == use.table]
+    found = [
+        each
+        for each in run.datasets_read
+        if (each.dataset_id, each.table, each.all_days) == (use.dataset_id, use.table, use.all_days)
+    ]
     for each in sorted(found, key=lambda each: each.pinned_version != use.pinned_version):
         types = {column.name: column.type for column in each.columns}
         if all(types.get(column.name) == column.type for column in use.columns):

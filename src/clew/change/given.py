@@ -7,15 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from clew.change.points import AnyStep
 from clew.deferred import dataclass
-from clew.lang.functions.run_period import PERIOD_FUNCTIONS, PERIOD_ID
+from clew.lang.functions.run_period import PERIOD_ID, is_period_call
 from clew.lang.typed import Value
 from clew.plan.binding import given_values, said, said_value, with_values
 from clew.plan.operations import Step
 from clew.plan.plan import Plan
 from clew.plan.planned_parameters import PREFIX
 from clew.trace.reader import RunTrace
-
-_PERIOD_CALLS = frozenset(f"{name}()" for name in PERIOD_FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,8 @@ class GivenValues:
         return cls(
             first={name: known[0][name] for name in shared},
             parameters=tuple(each for each in edits if each.name.startswith(PREFIX)),
-            period=tuple(each for each in edits if each.name in _PERIOD_CALLS),
-            inseparable=tuple(sorted((used & _PERIOD_CALLS) - set(shared))),
+            period=tuple(each for each in edits if is_period_call(each.name)),
+            inseparable=tuple(sorted(set(filter(is_period_call, used)) - set(shared))),
         )
 
     def placed(self, steps: Sequence[AnyStep], made: Collection[GivenEdit]) -> tuple[AnyStep, ...]:
@@ -72,7 +70,7 @@ class GivenValues:
 
 def _known(trace: RunTrace) -> dict[str, Value]:
     declared = {PREFIX + each.name: each.constant.value for each in trace.plan.extensions.parameters}
-    asked = {name: value for name, value in given_values(trace.plan.steps).items() if name in _PERIOD_CALLS}
+    asked = {name: value for name, value in given_values(trace.plan.steps).items() if is_period_call(name)}
     return {**declared, f"{PERIOD_ID}()": trace.period, **asked}
 
 

@@ -159,6 +159,9 @@ class Calendar(Definition):
         ' those of fiscal years: "FY2026", "FY2026-Q1", "FY2026-P01", "FY2026-W01".',
         default=None,
     )
+    holidays: tuple[date, ...] = key(
+        ListOf(DAY, "days"), 'Days on which nobody works: WORKDAY(day, 2, HOLIDAYS("ID")) skips them.', default=()
+    )
 
     def check(self) -> Iterator[Diagnostic]:
         """Levels, parents and dates fit together."""

@@ -394,6 +394,29 @@ class Freshness(CheckBase):
         return self.text_at(f"{newest} >= DATEADD({day}, {-age.days})", self.kind)
 
 
+@record("a complete check")
+class Complete(CheckBase):
+    """Rows of every period that a run for a longer one takes together."""
+
+    kind: ClassVar[str] = "complete"
+    meaning: ClassVar[str] = "Each period of the level that the period of the run has, such as its months, has rows."
+    of_rows: ClassVar[bool] = False
+
+    level: str = key(NAME, "The level of the calendar, such as month.", named="complete")
+
+    @property
+    def subject(self) -> str:
+        """The level."""
+        return self.level
+
+    @property
+    def condition(self) -> ExpressionText:
+        """What must be true of all rows together."""
+        level = text_of_value(self.level)
+        within = f"""CONTAINS(PERIOD_LIST({level}), CONCAT(",", _period, ","))"""
+        return self.text_at(f"COUNT_DISTINCT(IF({within}, _period, NULL)) = PERIOD_COUNT({level})", self.kind)
+
+
 @record("a join")
 class CheckedJoin(Located):
     """Another dataset, in which every row has to find a match."""
@@ -464,7 +487,17 @@ class SchemaCheck(CheckBase):
 
 
 Check: TypeAlias = (
-    NotNull | Unique | InSet | Range | PatternCheck | RowExpression | Total | Freshness | JoinMustMatch | SchemaCheck
+    NotNull
+    | Unique
+    | InSet
+    | Range
+    | PatternCheck
+    | RowExpression
+    | Total
+    | Freshness
+    | Complete
+    | JoinMustMatch
+    | SchemaCheck
 )
 
 CHECK_KINDS: Mapping[str, type[Check]] = {
@@ -478,6 +511,7 @@ CHECK_KINDS: Mapping[str, type[Check]] = {
         RowExpression,
         Total,
         Freshness,
+        Complete,
         JoinMustMatch,
         SchemaCheck,
     )

@@ -74,20 +74,21 @@ def problems_of_local_path(text: str, place: Span | None, what: str) -> Iterator
         yield INVALID_VALUE.at(place, problem=f"{what} cannot be in an object store", hint=hint)
 
 
-def parsed(text: str) -> Address | None:
+def parsed(text: str, base: Path = _HERE) -> Address | None:
     """An address, None where it is not one: that is reported elsewhere."""
     try:
-        return parse_address(text, _HERE)
+        return parse_address(text, base)
     except BadAddress:
         return None
 
 
-def problems_of_roots(roots: Mapping[str, tuple[str, Span | None]]) -> Iterator[Diagnostic]:
+def problems_of_roots(roots: Mapping[str, tuple[str, Span | None]], base: Path = _HERE) -> Iterator[Diagnostic]:
     """Roots inside each other: what one environment removes would be another's. They may share one.
 
-    Addresses and their places, by names such as `storage_root of "prod"`.
+    Addresses and their places, by names such as `storage_root of "prod"`. Relative paths can be compared with absolute
+    ones where `base` is the folder that they begin at.
     """
-    known = [(name, parsed(text), place) for name, (text, place) in roots.items()]
+    known = [(name, parsed(text, base), place) for name, (text, place) in roots.items()]
     for index, (name, address, place) in enumerate(known):
         for other, other_address, _ in known[:index]:
             if address is not None and other_address is not None and overlap(address, other_address):

@@ -18,6 +18,7 @@ from clew.definitions.shapes import (
     Choice,
     Definition,
     ListOf,
+    Located,
     MapOf,
     Record,
     Whole,
@@ -75,6 +76,16 @@ def project_from_data(data: Mapping[str, object], origin: str) -> Project:
     return project
 
 
+@record("an argument of a fragment")
+class FragmentArgument(Located):
+    """An expression that each use of the fragment gives, read as `arg.NAME`."""
+
+    default: ExpressionText | None = key(
+        EXPRESSION, "The expression where a use gives none. Without a default, every use must give one.", default=None
+    )
+    description: str = key(TEXT, "What it is for.", default="")
+
+
 @record("a fragment")
 class Fragment(Definition):
     """A named list of operations that projects and other fragments use."""
@@ -85,6 +96,11 @@ class Fragment(Definition):
     selectors: Mapping[str, ExpressionText] = key(
         MapOf(EXPRESSION, "expressions"),
         "Its own named selectors, seen before those of the project.",
+        default_factory=dict,
+    )
+    arguments: Mapping[str, FragmentArgument] = key(
+        MapOf(Record(FragmentArgument), "arguments"),
+        "Expressions that each use gives, by name; the fragment reads them as arg.NAME.",
         default_factory=dict,
     )
     operations: tuple[Operation | Use, ...] = key(

@@ -28,7 +28,7 @@ from clew.definitions.operations.output import CREATE_MISSING, TABLE_FORMATS
 from clew.definitions.project import Fragment, Project
 from clew.definitions.resolver import ANY_LEVEL, Resolver, TableStrategy
 from clew.definitions.scenario import Scenario
-from clew.definitions.storage_addresses import is_remote, shown
+from clew.definitions.storage_addresses import is_remote, local_path, shown
 from clew.definitions.workspace import WorkspaceDefinitions
 from clew.diagnostics import Diagnostic, Span, did_you_mean
 from clew.diagnostics.codes.workspace import (
@@ -70,7 +70,7 @@ def problems_of_output_place(
             problem = f'an output to "{written.path}" would write over {over}, which the workspace needs'
             yield INVALID_VALUE.at(place, problem=problem, hint="choose a folder that nothing else is in")
         return
-    root = workspace.root / re.sub("^file:/+", "/", below)
+    root = local_path(below, workspace.root)
     path = Path(normpath(root / written.path))
     if not path.is_relative_to(normpath(root)):
         hint = "name a path below the root of the datasource"
@@ -84,13 +84,21 @@ def problems_of_output_place(
 
 def written_over(workspace: WorkspaceDefinitions, path: Path) -> str | None:
     """What the workspace has at a path, below it or above it: definitions, state, managed data."""
-    roots = [environment.storage_root for environment in workspace.settings.environments.values()]
     folders = [kind.folder for kind in FILE_KINDS.values() if kind.folder is not None]
-    for name in (WORKSPACE_FILE, *folders, _LOCAL_STATE, *roots):
-        own = Path(normpath(workspace.root / name))
+    for name in (WORKSPACE_FILE, *folders, _LOCAL_STATE, *_roots(workspace)):
+        if is_remote(name):
+            continue
+        own = Path(normpath(local_path(name, workspace.root)))
         if path == own or path in own.parents or own in path.parents:
             return name
     return None
+
+
+def _roots(workspace: WorkspaceDefinitions) -> Iterator[str]:
+    """Where environments keep what they manage."""
+    for environment in workspace.settings.environments.values():
+        yield environment.storage_root
+        yield environment.sandbox_root
 
 
 def written_over_remotely(workspace: WorkspaceDefinitions, root: str, path: str) -> str | None:
@@ -99,10 +107,10 @@ def written_over_remotely(workspace: WorkspaceDefinitions, root: str, path: str)
     if place is None:
         return None
     place = place.below(path.strip("/"))
-    for environment in workspace.settings.environments.values():
-        own = remote(environment.storage_root)
+    for name in _roots(workspace):
+        own = remote(name)
         if own is not None and (own.contains(place) or place.contains(own)):
-            return environment.storage_root
+            return name
     return None
 
 
@@ -116,6 +124,7 @@ _Named: TypeAlias = Calendar | Datasource | Dataset | Resolver | Project | Fragm
 
 def problems_between_files(workspace: WorkspaceDefinitions) -> Iterator[Diagnostic]:
     """Everything that is wrong between definitions which are right by themselves, scenarios apart."""
+    yield from workspace.settings.problems_in(workspace.root)
     yield from _duplicate_ids("calendar", workspace.calendars)
     yield from _duplicate_ids("datasource", workspace.datasources)
     yield from _duplicate_ids("dataset", workspace.datasets)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from pathlib import Path
 
 from clew.definitions.approval import Approval, ApprovalSettings
 from clew.definitions.capture_masks import MASK, Mask, MaskKind
@@ -38,7 +39,7 @@ from clew.definitions.shapes import (
     record,
 )
 from clew.definitions.yaml_scalars import Scalar
-from clew.diagnostics import Diagnostic, did_you_mean
+from clew.diagnostics import Diagnostic, Span, did_you_mean
 from clew.diagnostics.codes.workspace import INVALID_VALUE, MISSING_KEY, UNKNOWN_ENVIRONMENT
 
 LARGEST_NODE_ID = 1023
@@ -523,13 +524,20 @@ class Settings(Definition):
         if name is not None and name not in self.environments:
             hint = did_you_mean(name, self.environments) or f"the environments are {', '.join(self.environments)}"
             yield UNKNOWN_ENVIRONMENT.at(self.place("default_environment"), name=name, hint=hint)
-        yield from problems_of_roots(
-            {
-                f'{root} of "{name}"': (getattr(environment, root), environment.place(root))
-                for name, environment in self.environments.items()
-                for root in ("storage_root", "sandbox_root")
-            }
-        )
+        yield from problems_of_roots(self._roots)
+
+    @property
+    def _roots(self) -> Mapping[str, tuple[str, Span | None]]:
+        return {
+            f'{root} of "{name}"': (getattr(environment, root), environment.place(root))
+            for name, environment in self.environments.items()
+            for root in ("storage_root", "sandbox_root")
+        }
+
+    def problems_in(self, folder: Path) -> Iterator[Diagnostic]:
+        """What is wrong with the roots that shows only where the folder of the workspace is known."""
+        known = {each.message for each in problems_of_roots(self._roots)}
+        yield from (each for each in problems_of_roots(self._roots, folder) if each.message not in known)
 
     @property
     def usual_environment(self) -> str:

@@ -89,6 +89,12 @@ def parse_address(text: str, base: Path) -> Address:
     return _remote(text, scheme, found)
 
 
+def local_path(text: str, base: Path) -> Path:
+    """The folder of this machine that a path or an address with `file:` means, right or wrong."""
+    found = _SCHEME.match(text)
+    return base / text if found is None else Path(unquote("/" + text[found.end() :]))
+
+
 def _local(text: str, found: re.Match[str]) -> Path:
     if len(found["slashes"]) == 2:
         raise BadAddress(f'"{text}" names another machine', "write file:///FOLDER with three slashes, or a path")

@@ -45,6 +45,7 @@ from clew.storage.drafts import draft
 from clew.storage.layout import part_folder
 from clew.storage.parts import COUNTED_ROWS, DELETED_ROWS, READ_AS, Part, PartFile
 from clew.storage.plans import kept_plan
+from clew.storage.root import StorageRoot
 from clew.trace.run_parts import periods_of
 
 ENGINE_CAPABILITIES = frozenset(
@@ -91,6 +92,8 @@ class SparkExecutors:
     """Finds a run that another one repeats. UserError if it is gone."""
     version: str = ""
     """This Clew, as events name it."""
+    registered_at: StorageRoot | None = None
+    """Where the files of registered datasets are, if what is pinned goes elsewhere."""
 
     def open(self, run: RunRecord, snapshot: RunSnapshot) -> SparkExecutor:
         """The executor of a run."""
@@ -328,12 +331,19 @@ class Inputs:
             first_file_ordinal=first_file_ordinal,
         )
         root = self.executors.environment.storage_root
-        seen = periods_of(part, use)
-        details = {**(part.details or {}), DELETED_ROWS: count_of_deleted(root, part.files, seen)}
-        if seen is not None:
-            details[COUNTED_ROWS] = count_of_periods(root, part.files, seen)
-        part = replace(part, details=details)
+        part = replace(part, details={**(part.details or {}), **self._counts(use, part)})
         return DraftedPart(draft(root, part_folder(self.run_id, part.kind, part.name)), part)
+
+    def _counts(self, use: DatasetUse, part: Part) -> Mapping[str, int]:
+        """What the files of a registered dataset hold. UserError where one is gone."""
+        root, seen = self.executors.registered_at or self.executors.environment.storage_root, periods_of(part, use)
+        try:
+            deleted = {DELETED_ROWS: count_of_deleted(root, part.files, seen)}
+            return deleted if seen is None else {**deleted, COUNTED_ROWS: count_of_periods(root, part.files, seen)}
+        except FileNotFoundError:
+            gone = next((file.path for file in part.files if not root.exists(file.path)), part.name)
+            problem = f'a file of the dataset "{part.name}" is gone: {gone}'
+            raise UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem)) from None
 
     def _require_rows(self, use: DatasetUse, version: DatasetVersion) -> None:
         """The input of a run has to have rows; those of a period may lie in the files of a period above or below."""

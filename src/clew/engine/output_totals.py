@@ -16,6 +16,7 @@ from clew.engine.expressing import Expressing
 from clew.engine.names import named
 from clew.engine.operations.output import SELECTED, chosen_by
 from clew.engine.sql import quoted
+from clew.lang.typed import columns_of
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
 from clew.plan.planned_controls import PlannedControl
@@ -54,7 +55,8 @@ class OutputWatch:
         if self._step.selector is None and not self._controls:
             return rows
         step, observation = self._step, Observation()
-        needed = {ORDINAL, "_deleted", *step.columns} - {"_row_id"}
+        named_by = () if step.file_per is None else columns_of(step.file_per.tree)
+        needed = {ORDINAL, "_deleted", *step.columns_named, *(name for _, name in named_by)} - {"_row_id"}
         amounts = [
             named(_as_decimal(self._expressing.sql(control.expression.tree), control), _amount(index))
             for index, control in enumerate(self._controls)

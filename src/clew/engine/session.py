@@ -5,7 +5,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from importlib.resources import files
 from importlib.util import find_spec
@@ -26,9 +26,11 @@ from clew.engine.java import java_of_spark
 from clew.engine.jvm_archive import archive_options
 from clew.engine.spark_internals import (
     active_anywhere,
+    forget_session,
     is_connected,
     launched,
     restore_active,
+    session_beside,
     silence_query_errors,
     submitted_configuration,
 )
@@ -68,6 +70,9 @@ _CONNECT_LIBRARIES = ("grpc", "grpc_status", "google", "pandas", "pyarrow")
 _LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
 _PAGE = "4m"
 """Every small table that is joined and every task that sums up takes one page at least: 64 MB, if Spark may choose."""
+_OF_SESSIONS = "spark.sql."
+_LOST = "INVALID_HANDLE.SESSION_"
+"""The beginning of what a Connect server calls it where a session has been closed, has changed or is not known."""
 _LOG_LEVEL = "spark.log.level"
 _STARTING = threading.Lock()
 """Two threads that ask for the session at once get the same one."""
@@ -104,19 +109,48 @@ def spark_session(settings: SessionSettings) -> SparkSession:
     """
     with _STARTING:
         present = _present()
+        own = None if present is None else _OWN.get(present)
+        if own is not None and _is_lost(own):
+            forget_session(own)
+            del _OWN[own]
+            present = _present()
         if present is None:
             spark = _connected(settings) if settings.master.startswith("sc://") else _started(settings)
             require_supported(spark.version, "the Spark of the master")
             _OWN[spark] = spark
             silence_query_errors()
-        elif present not in _OWN:
-            with leaving_active_session():
-                spark = _OWN.setdefault(present, present.newSession())
-            _OWN[spark] = spark
+        elif own is None or own not in _OWN:
+            spark = _beside(present, settings)
+            _OWN[present] = _OWN[spark] = spark
         else:
-            spark = _OWN[present]
+            spark = own
     for name, value in {**settings.stores, **LANGUAGE_SETTINGS}.items():
         spark.conf.set(name, value)
+    return spark
+
+
+def _is_lost(session: SparkSession) -> bool:
+    """Whether a Connect server has ended a session: after an hour in which nobody used it, or because it restarted."""
+    if not is_connected(session):
+        return False
+    try:
+        session.conf.get("spark.sql.session.timeZone")
+    except PySparkException as error:
+        if _LOST in str(error):
+            return True
+        raise
+    return False
+
+
+def _beside(present: SparkSession, settings: SessionSettings) -> SparkSession:
+    """A session beside one of others, with the settings that a session can still be given."""
+    with leaving_active_session():
+        spark = session_beside(present)
+    require_supported(spark.version, "the Spark of the active session")
+    for name, value in {**_DEFAULTS, **settings.config}.items():
+        if name.startswith(_OF_SESSIONS):
+            with suppress(PySparkException):  # some are for whoever starts Spark
+                spark.conf.set(name, value)
     return spark
 
 

@@ -4,8 +4,11 @@ Each function says what the public interface lacks. `spark_versions.py` bounds t
 `tests/engine/test_spark_internals.py` fails if one of these has changed.
 """
 
+import atexit
 import logging
 import os
+from contextlib import suppress
+from copy import copy
 from typing import IO
 
 import pyarrow as pa
@@ -19,6 +22,9 @@ from pyspark.sql.types import StructType
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """The variable by which `spark-submit` tells a Python process where its JVM listens."""
+
+_SESSION_ID = "session_id"
+"""In the address of a Connect server: the session that is meant."""
 
 QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """In Python: they write every error of a query to stderr before it can be caught. Only the source names them."""
@@ -39,6 +45,39 @@ def launched(conf: SparkConf, stderr: IO[bytes] | None) -> JavaGateway | None:
 def is_connected(spark: SparkSession) -> bool:
     """Whether a session is one of Spark Connect. Both kinds share a public class, which does not tell."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def session_beside(session: SparkSession) -> SparkSession:
+    """A new session on the same Spark, with settings and temporary views to itself.
+
+    On Spark Connect, `newSession` is there from Spark 4.3 on. Only the client of a session knows where its server is
+    and how to sign in there, and the id of the session may be a part of that.
+    """
+    if not is_connected(session):
+        return session.newSession()
+    channels = copy(session.client._builder)  # noqa: SLF001 - see above
+    channels._params = {name: value for name, value in channels._params.items() if name != _SESSION_ID}  # noqa: SLF001
+    # The builder of sessions would make it the active one of this thread, where that has none.
+    beside: SparkSession = type(session)(connection=channels)  # type: ignore[call-arg]
+    atexit.register(_release, beside)
+    return beside
+
+
+def forget_session(session: SparkSession) -> None:
+    """Close a session on Spark Connect that its server no longer has, so that it is not the active one any more."""
+    session.release_session_on_close = False  # type: ignore[attr-defined] # there is nothing to release
+    session.stop()
+
+
+def _release(session: SparkSession) -> None:
+    """Give a session back to its server, and close the connection.
+
+    A connection that is still open when Python takes itself apart waits forever for threads that are gone. `stop` would
+    also end a server that was started for a session of others.
+    """
+    with suppress(Exception):  # the server may be gone
+        session.client.release_session()
+    session.client.close()
 
 
 def submitted_configuration() -> dict[str, str]:

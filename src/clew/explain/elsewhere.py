@@ -1,13 +1,14 @@
 """What is known about rows that a run never loaded: the rules that decided what it read, what other runs have read, and
 what is in files that none has read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from itertools import islice
 
 from clew.deferred import dataclass
 from clew.definitions import WorkspaceDefinitions
 from clew.diagnostics import UserError
+from clew.explain.run_lineage import DatasetWriters
 from clew.explain.unread_files import UnreadFiles
 from clew.explain.why_not import Elsewhere, RuleOutcome, WhyNot, why_not
 from clew.plan.frozen_resolvers import resolver_of_run
@@ -18,10 +19,21 @@ from clew.runs.request import RunFilter
 from clew.runs.view import RunFacts, RunFactsReader
 from clew.storage.committed import input_part
 from clew.trace.reader import RunTrace
+from clew.trace.run_parts import periods_of
 from clew.trace.run_trace import open_trace
 
 _MOST_RUNS = 200
 _MOST_PERIODS = 24
+_MOST_WRITERS = 24
+"""How many runs that registered rows of one input are asked."""
+
+AskUpstream = Callable[[str, int], WhyNot | None]
+"""Asks the run that wrote a file of a registered dataset, by its id and the step that registered it. None where it is
+gone, may not be asked, or does not have what the question names."""
+
+
+def nobody(_run_id: str, _seq: int) -> None:
+    """Asks no other run."""
 
 
 def why_not_in(
@@ -33,13 +45,16 @@ def why_not_in(
     environment: RunEnvironment,
     reader: RunFactsReader,
     workspace: WorkspaceDefinitions | None,
+    writers: DatasetWriters | None = None,
+    ask: AskUpstream = nobody,
 ) -> WhyNot:
     """Why rows are not in an output of a run, including what is known outside the run.
 
     The reader decides which other runs are looked at. Without the workspace neither rules nor files are shown: not
     everyone who may ask about a run may see it.
     """
-    return why_not(trace, where, output, others=OtherRuns(workspace, environment, reader, view))
+    others = OtherRuns(workspace, environment, reader, view, writers, ask)
+    return why_not(trace, where, output, others=others)
 
 
 @dataclass(slots=True)
@@ -50,6 +65,8 @@ class OtherRuns:
     environment: RunEnvironment
     reader: RunFactsReader
     view: RunFacts
+    writers: DatasetWriters | None = None
+    ask: AskUpstream = nobody
     _files: UnreadFiles | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,6 +100,25 @@ class OtherRuns:
     def not_looked_into(self) -> int:
         """Files that might hold such a row and were not looked into."""
         return 0 if self._files is None else self._files.not_looked_into
+
+    def upstream(self, trace: RunTrace) -> Sequence[WhyNot]:
+        """The answers of those that have had such rows; where none has, that of one of them."""
+        found = [answer for run_id, seq in self._authors(trace) if (answer := self.ask(run_id, seq)) is not None]
+        telling = [answer for answer in found if answer.rows or (answer.never_loaded and answer.never_loaded.upstream)]
+        return telling or found[:1]
+
+    def _authors(self, trace: RunTrace) -> Sequence[tuple[str, int]]:
+        """The runs that wrote the files of the run's input, each with the step that registered them."""
+        periods = periods_of(trace.run.loaded, trace.plan.input)
+        authors = dict[tuple[str, int], None]()
+        for file in trace.run.loaded.files:
+            if file.view is not None and file.view.run_id is not None and file.view.seq is not None:
+                authors[file.view.run_id, file.view.seq] = None
+            elif file.view is None and self.writers is not None:
+                written = self.writers.file_of(file.path)
+                if written is not None and (periods is None or written.period in periods):
+                    authors[written.run_id, written.seq] = None
+        return [each for each in list(authors)[:_MOST_WRITERS] if each[0] != trace.run_id]
 
     def _unread_files(self) -> UnreadFiles | None:
         if self.workspace is None:

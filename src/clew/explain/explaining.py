@@ -7,7 +7,7 @@ than anyone would read; what was cut can be requested separately.
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from clew.deferred import dataclass
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.trace import AMBIGUOUS_ROW, EVIDENCE_TOO_LARGE, ROW_NOT_FOUND
-from clew.explain.group_totals import look_at_once
+from clew.explain.group_totals import SAMPLE, look_at_once
 from clew.explain.kept_rows import kept_row
 from clew.explain.parents import (
     Contribution,
@@ -69,6 +69,8 @@ _MOST_NODES = 400
 _NODES_PER_ROW = 6
 """Of a summary, where many of its rows are asked for."""
 _EXAMPLES = 3
+_SAMPLE_AGAIN = 20
+"""Rows that the evaluator in Python checks where the first rows of a summary were asked for before, and checked."""
 _AT_ONCE = 4
 MOST_EVIDENCE = 100_000
 """The most values of an explanation that leaves nothing out."""
@@ -85,16 +87,18 @@ def explain(
     top: int | None = _TOP,
     depth: int = _DEPTH,
     every_row: bool = False,
+    skip: int = 0,
 ) -> Explanation:
     """Why a column of a row has its value after a step, the last one where none is given.
 
     The column may have the name of the working dataset before it, as in expressions.
-    `top` is how many of the rows behind a summary are shown; None shows all. With `every_row` the evaluator in Python
-    sees all of them, not a sample. UserError if there is no such row, column or step.
+    `top` is how many of the rows behind a summary are shown; None shows all. `skip` leaves out the first of them, for
+    those who have seen them. With `every_row` the evaluator in Python sees all of them, not a sample. UserError if
+    there is no such row, column or step.
     """
     seq, name = _asked(trace, column, at)
-    budget = _Budget(max(_MOST_NODES, _NODES_PER_ROW * (top or 0)))
-    explainer = _Explainer(trace, upstream, top, budget, every_row=every_row)
+    budget = _Budget(max(_MOST_NODES, _NODES_PER_ROW * ((top or 0) - skip)))
+    explainer = _Explainer(trace, upstream, top, budget, every_row=every_row, skip=skip)
     return explainer.explain(row_id, name, seq, depth)
 
 
@@ -174,6 +178,8 @@ class _Explainer:
     """Whether rows behind a summary come with all values that the expression read, or those that tell most."""
     every_row: bool = False
     """Whether the evaluator in Python sees every row behind a summary, however many there are."""
+    skip: int = 0
+    """How many rows are left out of the first summary that is met, which is the one that was asked about."""
     _histories: dict[str, tuple[TraceEntry, ...]] = field(default_factory=dict)
 
     def explain(self, row_id: str, column: str, at: int, depth: int) -> Explanation:
@@ -372,7 +378,8 @@ class _Explainer:
         if planned is None:
             return self._not_filled(column, step)
         keys = keys_of_group(self.trace, row_id, entry.full_state)
-        group = self._group(step, keys, planned.tree, entry.full_state[column])
+        skip, self.skip = self.skip, 0
+        group = self._group(step, keys, planned.tree, entry.full_state[column], skip)
         call = contributing_call(planned.tree)
         read = call.arguments[0] if call and not self.every_input else planned.tree
         contributors = tuple(self._contributor(each, read, step, depth) for each in group.largest)
@@ -385,16 +392,17 @@ class _Explainer:
             recomputed=group.recomputed,
         )
 
-    def _group(self, step: CreatingStep, keys: Keys, expression: Expression, stored: Value) -> Group:
+    def _group(self, step: CreatingStep, keys: Keys, expression: Expression, stored: Value, skip: int) -> Group:
         """A group, looked at as a whole where that gives the same as looking at every row."""
         if self.top is not None and not self.every_row:
             before = self.trace.run.before(step.seq)
-            group = look_at_once(
-                self.trace, step, keys, expression, stored, top=self.top, states=partial(self._states, before)
-            )
+            shown, read = slice(skip, self.top), partial(self._states, before)
+            sample = SAMPLE if not skip else _SAMPLE_AGAIN
+            group = look_at_once(self.trace, step, keys, expression, stored, shown=shown, states=read, sample=sample)
             if group is not None:
                 return group
-        return look_at(parents_of(self.trace, step, keys, expression), expression, stored, self.top)
+        group = look_at(parents_of(self.trace, step, keys, expression), expression, stored, self.top)
+        return replace(group, largest=group.largest[skip:]) if skip else group
 
     def _states(self, at: int, ordinals: Sequence[int]) -> dict[int, RowValues]:
         """Rows after a step, from their histories, which are needed anyway to explain their values.

@@ -59,24 +59,24 @@ def look_at_once(
     expression: Expression,
     stored: Value,
     *,
-    top: int,
+    shown: slice,
     states: ReadStates,
     sample: int = SAMPLE,
 ) -> Group | None:
     """A group with the rows that brought in the most; None where it has to be looked at row by row.
 
-    `states` reads the few rows that are shown, which lie anywhere.
+    `shown` are those of them, in order, that are wanted. `states` reads these few rows, which lie anywhere.
     """
     asked = _question(trace, step, keys, expression)
     if asked is None:
         return None
     try:
-        found = asked.rows.computed(_selected(asked, top, sample), _needed(asked), asked.condition, trace.today)
+        found = asked.rows.computed(_selected(asked, shown.stop, sample), _needed(asked), asked.condition, trace.today)
     except EngineBug:
         return None  # a value that does not fit, which the evaluator reports in its own words
     if not found or not found[_COUNT]:
         return None
-    return _looked(asked, found, stored, top, states)
+    return _looked(asked, found, stored, shown, states)
 
 
 def _question(trace: RunTrace, step: CreatingStep, keys: Keys, expression: Expression) -> _Question | None:
@@ -191,10 +191,13 @@ def combined(call: Apply, parts: Mapping[str, Any]) -> Value:
     return found
 
 
-def _looked(asked: _Question, found: Mapping[str, Any], stored: Value, top: int, states: ReadStates) -> Group | None:
+def _looked(
+    asked: _Question, found: Mapping[str, Any], stored: Value, wanted: slice, states: ReadStates
+) -> Group | None:
     count = int(found[_COUNT])
-    sample: dict[int, Mapping[str, Any]] = {each["o"]: each for each in (*found[_FIRST], *(found[_TOP] or ()))}
-    shown = [each["o"] for each in (*(found[_TOP] or ()), *(found.get(_EMPTY) or ()))][:top]
+    most = (found[_TOP] or ())[wanted]
+    sample: dict[int, Mapping[str, Any]] = {each["o"]: each for each in (*found[_FIRST], *most)}
+    shown = [each["o"] for each in (*(found[_TOP] or ()), *(found.get(_EMPTY) or ()))][wanted]
     first_rows = [each["o"] for each in found[_FIRST]]
     elsewhere = [ordinal for ordinal in shown if ordinal not in set(first_rows)]
     seen = _seen(asked, [*_first_states(asked, first_rows), *(states(elsewhere).items() if elsewhere else ())])

@@ -1,6 +1,6 @@
 """Explanations as an outline of sentences, which a terminal and a page show in their own ways."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -311,13 +311,22 @@ def _never_loaded(where: NeverLoaded) -> Iterable[Item]:
         run = f", loaded by run {found.run_id[:8]}" if found.run_id else ""
         reason = f": {found.reason}" if found.reason else ""
         yield Item(f"there is {found.label or 'one'} {period}{source}{run}{reason}")
+    for answer in where.upstream:
+        inner = why_not_outline(answer)
+        yield Item(f"in run {answer.run_id[:8]}, which registered it: {inner.text}", inner.children)
     if where.not_looked_into:
         yield Item(f"{where.not_looked_into:,} more files may contain it, but are too many or too large to search")
 
 
 def never_loaded_lines(where: NeverLoaded) -> tuple[str, ...]:
     """The same as lines of text."""
-    return tuple(item.text for item in _never_loaded(where))
+    return tuple(line for item in _never_loaded(where) for line in _lines(item))
+
+
+def _lines(item: Item, indent: str = "") -> Iterator[str]:
+    yield indent + item.text
+    for child in item.children:
+        yield from _lines(child, f"{indent}\u00a0\u00a0")
 
 
 DELETED_BEFORE = "deleted before it was registered"

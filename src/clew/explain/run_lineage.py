@@ -17,6 +17,7 @@ from clew.explain.row_links import RowLinks, row_parts
 from clew.explain.table_crossings import TableCrossings, authors_of
 from clew.plan.operations import OutputStep
 from clew.runs.environment import RunEnvironment
+from clew.runs.registry import DatasetFile
 from clew.runs.request import RunFilter
 from clew.runs.stores import RunState
 from clew.storage.inventory import expanded_links
@@ -282,14 +283,17 @@ class DatasetWriters:
 
     def writer_of(self, path: str) -> tuple[RunTrace, int] | None:
         """The trace of the run that wrote a file, and the output step; None if that run is gone."""
-        for version in self.state.datasets.versions(dataset_of_file(path)):
-            for file in version.files:
-                if file.path == path:
-                    try:
-                        return self.trace_of(file.run_id), file.seq
-                    except UserError:
-                        return None
-        return None
+        file = self.file_of(path)
+        try:
+            return None if file is None else (self.trace_of(file.run_id), file.seq)
+        except UserError:
+            return None
+
+    def file_of(self, path: str) -> DatasetFile | None:
+        """What is on record about a file of a registered dataset; None if no version has it."""
+        dataset = dataset_of_file(path)
+        versions = self.state.datasets.versions(dataset) if dataset else ()
+        return next((file for version in versions for file in version.files if file.path == path), None)
 
     def author_of(self, dataset: str, row_id: str) -> tuple[RunTrace, int] | None:
         """The trace of the run that wrote a row to a registered table, and the output step; None if it is gone."""

@@ -110,6 +110,8 @@ class NeverLoaded:
     elsewhere: tuple[Elsewhere, ...]
     not_looked_into: int = 0
     """Files that might hold such a row and were too many or too large to look into."""
+    upstream: "tuple[WhyNot, ...]" = ()
+    """What became of such rows in the runs that registered what this run read."""
 
 
 class OtherData(Protocol):
@@ -125,6 +127,10 @@ class OtherData(Protocol):
 
     def not_looked_into(self) -> int:
         """Files that might hold such a row and were not looked into."""
+        ...
+
+    def upstream(self, trace: RunTrace) -> "Sequence[WhyNot]":
+        """The same question, asked of the runs that registered what the run read."""
         ...
 
 
@@ -189,13 +195,15 @@ def _never_loaded(trace: RunTrace, where: str, others: OtherData | None) -> Neve
     elsewhere = list(islice(chain(_kept_apart(trace, where), _other_periods(trace, where)), _MOST_ELSEWHERE))
     rules: Sequence[RuleOutcome] = ()
     unseen = 0
+    upstream: Sequence[WhyNot] = ()
     if others is not None:
         rules = others.rules()
         elsewhere += others.elsewhere(where, _MOST_ELSEWHERE - len(elsewhere))
         unseen = 0 if elsewhere else others.not_looked_into()
+        upstream = others.upstream(trace)
     details = trace.run.loaded.details or {}
     read = details.get("sources") or (f"version {details['version']}" if details.get("version") else None)
-    return NeverLoaded(None if read is None else str(read), tuple(rules), tuple(elsewhere), unseen)
+    return NeverLoaded(None if read is None else str(read), tuple(rules), tuple(elsewhere), unseen, tuple(upstream))
 
 
 def _kept_apart(trace: RunTrace, where: str) -> Iterator[Elsewhere]:

@@ -23,6 +23,7 @@ from clew.diagnostics.codes.workspace import RESERVED_COLUMN
 from clew.lang.evaluation import constant_value
 from clew.lang.functions import (
     FUNCTIONS,
+    HOLIDAYS,
     PERIOD_FUNCTIONS,
     SHORTHANDS,
     AggregateFunction,
@@ -37,6 +38,7 @@ from clew.lang.functions import (
     arity,
     usage,
 )
+from clew.lang.literals import text_of_value
 from clew.lang.other_dialects import FUNCTIONS_ELSEWHERE
 from clew.lang.parser import parse
 from clew.lang.scope import Scope
@@ -112,7 +114,7 @@ class _Checker:
             case Reference():
                 return self._reference(node)
             case SelectorReference():
-                hint = "named selectors can be used only in selectors and source_selectors"
+                hint = "named selectors stand in the expressions of a project; write the condition itself here"
                 problem = "a selector reference is not allowed here"
                 self.report(SYNTAX_ERROR.at(node.region.span, problem=problem, hint=hint))
                 return None
@@ -149,8 +151,7 @@ class _Checker:
         if node.over is not None or node.name in WINDOW_FUNCTIONS:
             return self._window(node)
         if node.name in PERIOD_FUNCTIONS and self._scope.parameters is not None:
-            fact = PERIOD_FUNCTIONS[node.name]
-            return Constant(None, fact.type, f"{fact.name}()") if self._count_fits(node, fact) else None
+            return self._fact_of_period(node, PERIOD_FUNCTIONS[node.name])
         function = FUNCTIONS.get(node.name)
         if function is None or (function.family is Family.OPERATOR and node.head.source.isidentifier()):
             self._unknown_function(node)
@@ -177,6 +178,22 @@ class _Checker:
         defaults = shorthand.defaults[len(shorthand.defaults) - left_out :] if left_out else ()
         given = (*node.arguments, *(_placed(parse(PlainText(text)), (), node) for text in defaults))
         return self.visit(_placed(_pattern_of(shorthand.stands_for), given, node))
+
+    def _fact_of_period(self, node: Call, fact: PeriodFunction) -> Expression | None:
+        """A constant that gets its value with the period of a run, by the name of the call."""
+        if not self._count_fits(node, fact):
+            return None
+        if fact.name == HOLIDAYS:
+            hint = 'write WORKDAY(day, 2, HOLIDAYS("ID"))'
+            self.report(SYNTAX_ERROR.at(node.region.span, problem=f"{HOLIDAYS} stands in WORKDAY only", hint=hint))
+            return None
+        given = [each.value if isinstance(each, Literal) else None for each in node.arguments]
+        if not all(isinstance(value, str) for value in given):
+            problem = f"{fact.name} takes the name of a level in quotes"
+            hint = f'for example {fact.name}("month")'
+            self.report(TYPE_MISMATCH.at(node.arguments[0].region.span, problem=problem, hint=hint))
+            return None
+        return Constant(None, fact.type, f"{fact.name}({', '.join(map(text_of_value, given))})")
 
     # Windows
 

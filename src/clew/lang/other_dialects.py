@@ -47,6 +47,7 @@ FUNCTIONS_ELSEWHERE: Mapping[str, str] = {
     "UCASE": "write UPPER(text)",
     "LCASE": "write LOWER(text)",
     "TEXT": "write TO_STRING(value)",
+    "QUARTER": "write CEIL(MONTH(date) / 3)",
     "DATEVALUE": "write TO_DATE(text)",
     "DATE_ADD": "write DATEADD(date, days)",
     **dict.fromkeys(("DATE_DIFF", "DATEDIF", "TIMESTAMPDIFF"), 'write DATEDIFF(later, earlier, "month")'),

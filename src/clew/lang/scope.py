@@ -1,6 +1,7 @@
 """What an expression can see: the working table and, in an update, the tables it joins."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from clew.deferred import dataclass
 from clew.diagnostics import Diagnostic, PlainText, did_you_mean
@@ -12,6 +13,11 @@ from clew.lang.types import NULL, Type
 
 PARAMETERS = "param"
 """What stands before the name of a parameter, as if it were a table."""
+
+
+WORKING = ""
+"""In place of a table: the working table, whatever it is called. It stands in arguments of fragments, whose names mean
+what they mean where the fragment is used, and not columns of what it joins."""
 
 
 def nothing_elsewhere(_name: str) -> str | None:
@@ -50,7 +56,9 @@ class Scope:
     def resolve(self, reference: Reference) -> ColumnValue | Constant | Diagnostic:
         """The column or parameter that is meant, or what is wrong with the reference."""
         if reference.table is None:
-            return self._resolve_bare(reference)
+            return self.resolve_bare(reference)
+        if reference.table == WORKING:
+            return replace(self, tables=self.tables[:1]).resolve_bare(reference)
         table = next((table for table in self.tables if table.name == reference.table), None)
         if table is None and reference.table == PARAMETERS and self.parameters is not None:
             return self.parameters.get(reference.column) or self._unknown_parameter(reference, self.parameters)
@@ -64,7 +72,8 @@ class Scope:
             return self._unknown_column(reference, table)
         return ColumnValue(table.name, reference.column, table.columns[reference.column])
 
-    def _resolve_bare(self, reference: Reference) -> ColumnValue | Diagnostic:
+    def resolve_bare(self, reference: Reference) -> ColumnValue | Diagnostic:
+        """The column that a name without a table means, or what is wrong with it."""
         name = reference.column
         tables = self.tables[:1] if name.startswith("_") and name in self.tables[0].columns else self.tables
         having = [table for table in tables if name in table.columns]

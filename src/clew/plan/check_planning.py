@@ -15,6 +15,7 @@ from clew.definitions.checks import (
     END,
     LOAD,
     Check,
+    Complete,
     Freshness,
     InSet,
     JoinMustMatch,
@@ -39,6 +40,7 @@ from clew.plan.catalogue import Catalogue
 from clew.plan.datasets import DatasetUse
 from clew.plan.expansion import MAIN, PlacedOperation
 from clew.plan.expressions import Expressions
+from clew.plan.joined_days import on_day, read_on
 from clew.plan.operations import DeleteStep
 from clew.plan.operations.context import UNGROUPABLE, PlanningState, dataset_table, grouping_columns, reads
 from clew.plan.planned_checks import PlannedCheck, Tie
@@ -291,8 +293,8 @@ class CheckPlanning:
                 return replace(planned, keys=keys) if len(keys) == len(check.columns) else None
             case Total(total=total) if isinstance(total, TotalTie):
                 return self._tied(check, total, planned, point)
-            case Total() | Freshness():
-                text = check.condition if isinstance(check, Freshness) else check.total
+            case Total() | Freshness() | Complete():
+                text = check.total if isinstance(check, Total) else check.condition
                 assert isinstance(text, ExpressionText)  # noqa: S101 - the other form is the case before
                 holds = self.expressions.aggregation(text, point.scope, frozenset(), None)
                 return None if holds is None or not self._is_condition(check, holds) else replace(planned, total=holds)
@@ -357,11 +359,12 @@ class CheckPlanning:
         inside = self.expressions.reporting_to(quiet)
         selector = inside.selector(operation.selector, point.scope) if operation.selector else None
         scope = point.scope
-        use = self.catalogue.use(written.dataset, quiet)
+        use = read_on(self.catalogue.use(written.dataset, quiet), written, quiet)
         condition = None
         if use is not None:
             tables = (*scope.tables, dataset_table(use, written.alias))
             condition = inside.condition(written.on, replace(scope, tables=tables), "in a join condition")
+            condition = on_day(condition, written, scope, inside)
         if use is None or condition is None or (operation.selector and selector is None):
             problem = (
                 f'cannot look at the join "{check.subject}": it needs what the same update joins before or selects by'
@@ -380,7 +383,7 @@ class CheckPlanning:
         """What the columns are is known now. Nothing is decided where something else is wrong with them."""
         if point.state.is_opaque:
             return None
-        columns = {column.name: column.type for column in point.state.schema.columns}
+        columns = {column.name: column.type for column in point.state.schema.visible}
         problem = "; ".join(_schema_problems(check, columns))
         if problem and check.severity is not Severity.WARN:
             self.problems.report(INVALID_CHECK.at(check.place("schema"), name=check.label, problem=f"fails: {problem}"))

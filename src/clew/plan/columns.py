@@ -35,14 +35,25 @@ class Schema:
     """The data columns of the working dataset, in order. System columns are understood."""
 
     columns: tuple[Column, ...]
+    hidden: frozenset[str] = frozenset()
+    """Those that were dropped: later steps do not see them. Rows and histories keep what they had."""
     types: Mapping[str, Type] = field(init=False, repr=False, compare=False)
     """Every column that an expression can see, system columns last."""
 
     def __post_init__(self) -> None:
-        types = {**{column.name: column.type for column in self.columns}, **SYSTEM_COLUMNS}
+        types = {**{column.name: column.type for column in self.visible}, **SYSTEM_COLUMNS}
         object.__setattr__(self, "types", MappingProxyType(types))
 
     def with_columns(self, added: Iterable[Column]) -> "Schema":
         """With new columns after the existing ones; a column that exists keeps its place and its type."""
         new = tuple(column for column in added if column.name not in self.types)
-        return Schema((*self.columns, *new)) if new else self
+        return Schema((*self.columns, *new), self.hidden) if new else self
+
+    @property
+    def visible(self) -> tuple[Column, ...]:
+        """The columns that were not dropped."""
+        return tuple(column for column in self.columns if column.name not in self.hidden)
+
+    def without(self, names: Iterable[str]) -> "Schema":
+        """After some columns were dropped."""
+        return Schema(self.columns, self.hidden | frozenset(names))

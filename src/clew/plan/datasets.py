@@ -56,11 +56,15 @@ class DatasetUse:
     """The resolver that will find its data; None for data that Clew itself keeps."""
     resolver_source: Literal["project override", "dataset", "default", "managed", "inline"] = "managed"
     """Why that resolver."""
+    all_days: bool = False
+    """Whether the rows of a bitemporal dataset count on whatever day they are in force, and not only on the first day
+    of the run's period: a condition says which day counts."""
 
     @property
     def key(self) -> str:
         """What distinguishes it from other datasets that the plan reads, including other versions of itself."""
-        return self.dataset_id if self.pinned_version is None else f"{self.dataset_id}@{self.pinned_version}"
+        key = self.dataset_id if self.pinned_version is None else f"{self.dataset_id}@{self.pinned_version}"
+        return f"{key}@all-days" if self.all_days else key
 
     @property
     def names(self) -> Names:

@@ -6,12 +6,14 @@ follows the entry before it in the file.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from datetime import date
 
 from clew.deferred import dataclass
-from clew.definitions import Fragment, Operation, Project, Use
+from clew.definitions import ExpressionText, Fragment, Operation, Project, Use
 from clew.definitions.salvage import SEQ_UNKNOWN
 from clew.diagnostics import Problems, did_you_mean
-from clew.diagnostics.codes.project import DUPLICATE_ALIAS, DUPLICATE_SEQ, INVALID_LABEL
+from clew.diagnostics.codes.language import UNKNOWN_PARAMETER
+from clew.diagnostics.codes.project import DUPLICATE_ALIAS, DUPLICATE_SEQ, INVALID_LABEL, MISSING_PARAMETER
 from clew.diagnostics.codes.workspace import FRAGMENT_CYCLE, INVALID_VALUE, UNKNOWN_FRAGMENT
 from clew.plan.names import CALLSITE, is_label
 from clew.plan.selectors import Selectors
@@ -57,12 +59,14 @@ class FragmentLibrary:
     by_name: Mapping[str, Fragment]
     """By id and by name."""
     broken: frozenset[str] = frozenset()
+    holidays: Mapping[str, Sequence[date]] = field(default_factory=dict)
+    """By calendar."""
 
 
 def expand(project: Project, library: FragmentLibrary, problems: Problems, *, is_whole: bool = True) -> ExpandedProject:
     """Put fragments in the place of their uses. A project that is not whole lacks operations or selectors."""
     expander = _Expander(library, problems)
-    selectors = Selectors(project.selectors, problems, is_whole=is_whole)
+    selectors = Selectors(project.selectors, problems, is_whole=is_whole, holidays=library.holidays)
     expander.selectors[MAIN] = selectors
     placed = expander.entries(project.operations, selectors, path=(), within=())
     _report_duplicate_seqs(placed, problems)
@@ -113,13 +117,30 @@ class _Expander:
             return []
         self.fragments.add(fragment.id)
         gaps_before = len(self.gaps)
-        own = Selectors(fragment.selectors, self.problems, outer=selectors)
+        arguments = self._arguments(use, fragment)
+        own = Selectors(fragment.selectors, self.problems, outer=selectors, arguments=arguments)
         self.selectors["/".join(path)] = own
         inner = self.entries(fragment.operations, own, path, (*within, fragment.id))
         if len(self.gaps) > gaps_before:
             self.gaps[gaps_before:] = [seq]
         _report_duplicate_seqs(inner, self.problems)
         return sorted(inner, key=lambda each: each.seq)
+
+    def _arguments(self, use: Use, fragment: Fragment) -> Mapping[str, ExpressionText | None]:
+        """What each argument of the fragment stands for here; None where nothing is given."""
+        given = use.use.arguments
+        for name in given:
+            if name not in fragment.arguments:
+                listed = ", ".join(fragment.arguments) or "none"
+                hint = did_you_mean(name, fragment.arguments) or f"its arguments: {listed}"
+                span = use.use.place("arguments", name)
+                self.problems.report(UNKNOWN_PARAMETER.at(span, name=name, hint=hint))
+        found = {name: given.get(name, declared.default) for name, declared in fragment.arguments.items()}
+        for name, text in found.items():
+            if text is None:
+                hint = f"give it in the use, as arguments: {{{name}: EXPRESSION}}"
+                self.problems.report(MISSING_PARAMETER.at(use.place("use", "fragment"), name=name, hint=hint))
+        return found
 
     def _fragment(self, use: Use, within: tuple[str, ...]) -> Fragment | None:
         name, span = use.use.fragment, use.place("use", "fragment")

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clew.diagnostics import Problems, UserError
+from clew.diagnostics import Problems
 from clew.diagnostics.codes.language import TYPE_MISMATCH
-from clew.lang import Grouped, Scalar, Scope, check, check_condition, parse
+from clew.lang import Grouped, Scalar, Scope, check, check_condition
 from clew.lang.conversion import assignable
 from clew.lang.syntax import Node
 from clew.lang.typed import ColumnValue, Constant, Convert, Expression, walk
@@ -38,8 +38,8 @@ class Expressions:
         return self._condition(text, self._selectors.parse(text), scope, place)
 
     def condition(self, text: "ExpressionText", scope: Scope, place: str) -> PlannedExpression | None:
-        """A condition without named selectors."""
-        return self._condition(text, self._parse(text), scope, place)
+        """A condition on which no rows are selected, such as that of a join."""
+        return self._condition(text, self._selectors.parse(text), scope, place)
 
     def value(
         self,
@@ -53,7 +53,7 @@ class Expressions:
 
         Its calls with OVER are added to `windows`; they are refused where there is no such list.
         """
-        node = self._parse(text)
+        node = self._selectors.parse(text)
         if node is None:
             return None
         checked = check(node, self._in_project(scope), Scalar(place, takes_windows=windows is not None))
@@ -66,7 +66,7 @@ class Expressions:
         self, text: "ExpressionText", scope: Scope, group_by: frozenset[str], target: Type | None
     ) -> PlannedExpression | None:
         """A value for each group."""
-        node = self._parse(text)
+        node = self._selectors.parse(text)
         if node is None:
             return None
         checked = check(node, self._in_project(scope), Grouped(group_by))
@@ -82,13 +82,6 @@ class Expressions:
     def _in_project(self, scope: Scope) -> Scope:
         return replace(scope, parameters=self._parameters)
 
-    def _parse(self, text: "ExpressionText") -> Node | None:
-        try:
-            return parse(text)
-        except UserError as error:
-            self._problems.report(*error.diagnostics)
-            return None
-
     def _condition(
         self, text: "ExpressionText", node: Node | None, scope: Scope, place: str
     ) -> PlannedExpression | None:
@@ -98,7 +91,8 @@ class Expressions:
         self._problems.report(*checked.diagnostics)
         if checked.expression is None:
             return None
-        return PlannedExpression(text.value, converted(checked.expression, BOOLEAN))
+        written = self._selectors.shown(text) if self._selectors.is_used_in(text) else text.value
+        return PlannedExpression(written, converted(checked.expression, BOOLEAN))
 
     def _converted(
         self, text: "ExpressionText", node: Node, expression: Expression | None, target: Type | None
@@ -111,12 +105,12 @@ class Expressions:
                 problem = "a new column cannot be only NULL: its type is not known"
                 self._problems.report(TYPE_MISMATCH.at(node.region.span, problem=problem, hint=hint))
                 return None
-            return PlannedExpression(text.value, expression)
+            return PlannedExpression(self._selectors.shown(text), expression)
         if target != NULL and not assignable(expression.type, target):
             problem = f"a {expression.type} cannot be assigned to a column of type {target}"
             self._problems.report(TYPE_MISMATCH.at(node.region.span, problem=problem))
             return None
-        return PlannedExpression(text.value, converted(expression, target))
+        return PlannedExpression(self._selectors.shown(text), converted(expression, target))
 
 
 def converted(expression: Expression, target: Type) -> Expression:

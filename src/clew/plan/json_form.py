@@ -80,7 +80,8 @@ def _field_names(record: type) -> tuple[str, ...]:
 
 
 _ONLY_WHERE_GIVEN = frozenset(
-    {"controls", "parameters", "resolvers", "keeping", "group_condition", "checks", "reason", "windows"}
+    {"controls", "parameters", "resolvers", "keeping", "group_condition", "checks", "reason", "windows", "all_days"}
+    | {"sorted_by", "partition_by", "file_per", "drops"}
 )
 """Fields that are left out where they are empty, so that plans without them keep their digest."""
 

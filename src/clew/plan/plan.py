@@ -15,6 +15,7 @@ from clew.plan.postlude import PostludeJob
 
 PLAN_FORMAT = 1
 """Version of the JSON form. A reader refuses plans with a higher one."""
+_DIGITS_OF_DIGEST = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,23 @@ class Plan:
     def __str__(self) -> str:
         from clew.plan.plan_text import plan_text  # noqa: PLC0415 - reading a trace prints no plan
 
-        return plan_text(self)
+        heading = (
+            f"{self.name}  {self.title}" if self.title != self.name else self.name,
+            f"  version {self.project_version}, digest {self.digest[:_DIGITS_OF_DIGEST]}",
+        )
+        parameters = self.extensions.parameters
+        return plan_text(heading, self.input, parameters, self.steps, self.columns, self.lineage_at_end)
 
     @property
     def outputs(self) -> tuple[OutputStep, ...]:
         """The steps that write."""
         return tuple(step for step in self.steps if isinstance(step, OutputStep))
+
+    @property
+    def lineage_at_end(self) -> tuple[ColumnLineage, ...]:
+        """The lineage of the columns that the working dataset has at the end, without those that were dropped."""
+        dropped = {name for step in self.steps for name in step.columns_dropped}
+        return tuple(each for each in self.lineage if each.column not in dropped)
 
     @property
     def controls(self) -> tuple[PlannedControl, ...]:

@@ -1,33 +1,36 @@
 """A plan as text, for `print` in Python: input, steps with what each of them does, and where columns come from."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from clew.plan import words
+from clew.plan.columns import Column
+from clew.plan.datasets import DatasetUse
+from clew.plan.lineage import ColumnLineage
 from clew.plan.operations import Step
-from clew.plan.plan import Plan
-
-_DIGITS_OF_DIGEST = 12
+from clew.plan.planned_parameters import PlannedParameter
 
 
-def plan_text(plan: Plan) -> str:
-    """The whole plan in lines, without an end of line behind the last."""
-    return "\n".join(map(_printable, _lines(plan)))
-
-
-def _lines(plan: Plan) -> Iterator[str]:
-    yield f"{plan.name}  {plan.title}" if plan.title != plan.name else plan.name
-    yield f"  version {plan.project_version}, digest {plan.digest[:_DIGITS_OF_DIGEST]}"
-    yield f"  input   {words.dataset(plan.input)}, {words.rows_of(plan.input)}"
-    for each in plan.extensions.parameters:
+def plan_text(
+    heading: Iterable[str],
+    read: DatasetUse,
+    parameters: Iterable[PlannedParameter],
+    steps: Iterable[Step],
+    columns: Iterable[Column],
+    lineage: Iterable[ColumnLineage],
+) -> str:
+    """The whole plan in lines, without an end of line behind the last. It takes the parts: a plan calls it."""
+    lines = [*heading, f"  input   {words.dataset(read)}, {words.rows_of(read)}"]
+    for each in parameters:
         given = f"= {each.value}" if each.value is not None else "(each run gives it)"
-        yield f"  param.{each.name} {each.type} {given}"
-    for step in plan.steps:
-        yield from _step(step)
-    yield "after the last step"
-    types = {column.name: str(column.type) for column in plan.columns}
-    for found in plan.lineage:
+        lines.append(f"  param.{each.name} {each.type} {given}")
+    for step in steps:
+        lines += _step(step)
+    lines.append("after the last step")
+    types = {column.name: str(column.type) for column in columns}
+    for found in lineage:
         origins = "; ".join(words.sources(found.derives_from).split("\n"))
-        yield f"  {found.column} {types[found.column]}: {origins or 'constants'}"
+        lines.append(f"  {found.column} {types[found.column]}: {origins or 'constants'}")
+    return "\n".join(map(_printable, lines))
 
 
 def _step(step: Step) -> Iterator[str]:

@@ -19,6 +19,7 @@ CheckKind = Literal[
     "expression",
     "total",
     "freshness",
+    "complete",
     "join_must_match",
     "schema",
 ]

@@ -14,6 +14,8 @@ _USUAL_IDENTIFIER = re.compile(r"(\d{4})(?:-(?:Q([1-4])|(0[1-9]|1[0-2])))?", re.
 
 def is_seen(row: Mapping[str, Value], use: DatasetUse, period: Period, periods: PeriodTree) -> bool:
     """Whether a row belongs to the run's period by the temporal mode of its dataset."""
+    if use.all_days:
+        return True
     match use.temporal_mode:
         case "none":
             return True

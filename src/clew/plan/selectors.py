@@ -1,16 +1,21 @@
-"""`{{NAME}}` replaced by the named selector's expression, as a whole, so that precedence is never an accident."""
+"""`{{NAME}}` replaced by the named selector's expression, as a whole, so that precedence is never an accident.
+
+Within a fragment, `arg.NAME` is replaced in the same way by the expression that its use gives.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
 from clew.diagnostics import Problems, UserError, did_you_mean
-from clew.diagnostics.codes.language import AGGREGATE_NOT_ALLOWED, SYNTAX_ERROR
+from clew.diagnostics.codes.language import AGGREGATE_NOT_ALLOWED, SYNTAX_ERROR, UNKNOWN_PARAMETER
 from clew.diagnostics.codes.project import SELECTOR_CYCLE, UNKNOWN_SELECTOR
 from clew.diagnostics.codes.workspace import INVALID_VALUE
 from clew.lang import parse
-from clew.lang.functions import is_aggregate
-from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, Reference, SelectorReference, walk
+from clew.lang.functions import HOLIDAYS, is_aggregate
+from clew.lang.scope import WORKING
+from clew.lang.syntax import MAX_DEPTH, Call, Literal, Node, OrderedBy, Over, Reference, SelectorReference, walk
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
     from clew.definitions import ExpressionText
@@ -18,6 +23,13 @@ if TYPE_CHECKING:  # a plan that was kept is read without what users write
 _MOST_NODES = 20_000
 _NAME = re.compile(r"[^\W\d][\w.-]*")
 """What `{{NAME}}` can refer to."""
+
+ARGUMENTS = "arg"
+"""What stands before the name of an argument of a fragment, as if it were a table."""
+
+_WORKDAY = "WORKDAY"
+
+_PLAIN = re.compile(r"[\w.]+")
 
 
 class Selectors:
@@ -34,8 +46,13 @@ class Selectors:
         *,
         outer: "Selectors | None" = None,
         is_whole: bool = True,
+        arguments: "Mapping[str, ExpressionText | None] | None" = None,
+        holidays: Mapping[str, Sequence[date]] | None = None,
     ) -> None:
         self.texts = texts
+        self._holidays: Mapping[str, Sequence[date]] = holidays or (outer.holidays if outer else {})
+        self._arguments = arguments or {}
+        """For a fragment, what its use gives, which sees what the user sees; None where that is wrong."""
         self.visible: tuple[str, ...] = (*texts, *(outer.visible if outer else ()))
         self.is_whole: bool = is_whole and (outer is None or outer.is_whole)
         """Whether a name that is not visible is wrong, rather than one of those that could not be read."""
@@ -69,6 +86,42 @@ class Selectors:
         """
         node = self._parse(text)
         return None if node is None else self._substituted(node)
+
+    def shown(self, text: "ExpressionText") -> str:
+        """A value as people read it: with selectors and arguments in their places."""
+        if not self.is_used_in(text) and "{{" not in text.value:
+            return text.value
+        try:
+            node = parse(text)
+        except UserError:
+            return text.value
+        found, end = list[str](), 0
+        for each in sorted(_parts(node), key=lambda part: part.region.start):
+            replaced = self._shown_part(each)
+            if replaced is not None and each.region.start >= end:
+                found += [text.value[end : each.region.start], replaced]
+                end = each.region.end
+        return "".join([*found, text.value[end:]])
+
+    def is_used_in(self, text: "ExpressionText") -> bool:
+        """Whether a text may read an argument of the fragment."""
+        return bool(self._arguments) and ARGUMENTS in text.value.casefold()
+
+    def _shown_part(self, node: Node) -> str | None:
+        match node:
+            case SelectorReference(name):
+                return self.shown_selector(name)
+            case Reference(table, column) if table == ARGUMENTS and self._outer is not None:
+                given = self._arguments.get(column)
+                return None if given is None else _in_parentheses(self._outer.shown(given))
+            case _:
+                return None
+
+    def shown_selector(self, name: str) -> str | None:
+        """What stands for a selector in what people read; None for one that is wrong or that there is not."""
+        if name in self.texts:
+            return None if self.expanded(name) is None else _in_parentheses(self.shown(self.texts[name]))
+        return self._outer.shown_selector(name) if self._outer is not None else None
 
     def expanded(self, name: str) -> Node | None:
         """The tree of a selector that is visible here, None if something is wrong with it."""
@@ -110,14 +163,68 @@ class Selectors:
 
     def _substituted(self, node: Node) -> Node:
         match node:
-            case Literal() | Reference():
+            case Literal():
                 return node
+            case Reference():
+                if node.table != ARGUMENTS or not self._arguments:
+                    return node
+                return self._argument(node) or Literal(None, node.region)
             case SelectorReference():
                 return self._reference(node) or Literal(None, node.region)
             case Call():
                 arguments = tuple(self._substituted(argument) for argument in node.arguments)
+                if node.name == _WORKDAY and any(map(_is_holidays, arguments)):
+                    arguments = tuple(each for argument in arguments for each in self._days(argument))
+                    return Call(node.name, arguments, node.region, node.head, node.over)
+                over = self._window(node.over)
                 is_same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
-                return node if is_same else Call(node.name, arguments, node.region, node.head, node.over)
+                is_same &= over is node.over
+                return node if is_same else Call(node.name, arguments, node.region, node.head, over)
+
+    @property
+    def holidays(self) -> Mapping[str, Sequence[date]]:
+        """The holidays of each calendar."""
+        return self._holidays
+
+    def _days(self, argument: Node) -> Iterator[Node]:
+        """The holidays that a call stands for, each as a date; any other argument as it is."""
+        if not isinstance(argument, Call) or not _is_holidays(argument):
+            yield argument
+            return
+        name = argument.arguments[0].value if isinstance(argument.arguments[0], Literal) else None
+        if not isinstance(name, str) or not self._holidays.get(name):
+            known = [calendar for calendar, days in self._holidays.items() if days]
+            hint = did_you_mean(str(name), known) or f"calendars with holidays: {', '.join(known) or 'none'}"
+            missing = f'no calendar "{name}" with holidays'
+            problem = missing if isinstance(name, str) else "it needs the id of a calendar in quotes"
+            self._problems.report(INVALID_VALUE.at(argument.region.span, problem=problem, hint=hint))
+            return
+        region = argument.region
+        for day in sorted(set(self._holidays[name])):
+            yield Call("DATE", (Literal(day.isoformat(), region),), region, argument.head)
+
+    def _window(self, over: Over | None) -> Over | None:
+        """A window; an argument that is a column can stand where a column is asked for."""
+        if over is None or not self._arguments:
+            return over
+        keys = tuple(self._column(each) for each in over.partition_by)
+        order = tuple(OrderedBy(self._column(each.column), each.descending) for each in over.order_by)
+        return Over(keys, order, over.frame, over.region)
+
+    def _column(self, column: Reference) -> Reference:
+        placed = self._substituted(column)
+        return placed if isinstance(placed, Reference) else column
+
+    def _argument(self, reference: Reference) -> Node | None:
+        """The expression that the use of the fragment gives, as the user sees it."""
+        name = reference.column
+        if name not in self._arguments:
+            hint = did_you_mean(name, self._arguments) or "declare it under `arguments` of the fragment"
+            self._problems.report(UNKNOWN_PARAMETER.at(reference.region.span, name=f"{ARGUMENTS}.{name}", hint=hint))
+            return None
+        given = self._arguments[name]
+        found = None if given is None or self._outer is None else self._outer.parse(given)
+        return None if found is None else _of_working(found)
 
     def _reference(self, reference: SelectorReference) -> Node | None:
         name, span = reference.name, reference.region.span
@@ -146,6 +253,34 @@ class Selectors:
             known = 1 + sum(size[0] for size in sizes), 1 + max((size[1] for size in sizes), default=0)
             self._sizes[id(node)] = known
         return known
+
+
+def _is_holidays(node: Node) -> bool:
+    return isinstance(node, Call) and node.name == HOLIDAYS and len(node.arguments) == 1
+
+
+def _of_working(node: Node) -> Node:
+    """An expression whose bare names mean the working dataset, also where something else is joined."""
+    match node:
+        case Reference(None, column, region):
+            return Reference(WORKING, column, region)
+        case Call():
+            arguments = tuple(map(_of_working, node.arguments))
+            return Call(node.name, arguments, node.region, node.head, node.over)
+        case _:
+            return node
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """The nodes of a tree, and the columns of its windows."""
+    for each in walk(node):
+        yield each
+        if isinstance(each, Call) and each.over is not None:
+            yield from (*each.over.partition_by, *(ordered.column for ordered in each.over.order_by))
+
+
+def _in_parentheses(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else f"({text})"
 
 
 def _references(node: Node | None) -> Iterator[SelectorReference]:

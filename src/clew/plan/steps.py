@@ -138,6 +138,11 @@ class StepBase(ABC):
         return ()
 
     @property
+    def columns_dropped(self) -> tuple[str, ...]:
+        """The columns that later steps do not see."""
+        return ()
+
+    @property
     def columns_named(self) -> tuple[str, ...]:
         """The columns that it needs by name, beside those that its expressions read."""
         return ()

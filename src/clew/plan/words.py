@@ -37,7 +37,7 @@ def dataset(use: DatasetUse) -> str:
 
 def rows_of(use: DatasetUse) -> str:
     """Which rows of a dataset a run sees."""
-    return _ROWS[use.temporal_mode]
+    return "rows of all days, of which the condition takes those in force" if use.all_days else _ROWS[use.temporal_mode]
 
 
 def whereabouts(use: DatasetUse) -> str:

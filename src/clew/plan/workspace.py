@@ -46,6 +46,7 @@ from clew.plan.operations import Destination
 from clew.plan.plan import Plan
 from clew.plan.postlude_planning import SinkKnowledge
 from clew.plan.resolution import RULE_SCOPE
+from clew.plan.rounded_quotients import rounded_quotients
 from clew.plan.sources_written import Reads, sources_written
 from clew.plan.steps import StepBase
 
@@ -159,7 +160,8 @@ class WorkspaceCompiler:
         by_id = {fragment.id: fragment for fragment in reversed(workspace.fragments)}
         adjusting = {fragment.id: fragment for fragment in adjusting_fragments(workspace)}
         wrong = {dataset.id for dataset in workspace.datasets if dataset.adjusts is not None} - adjusting.keys()
-        self._fragments = FragmentLibrary(adjusting | by_name | by_id, self._broken("fragment") | wrong)
+        holidays = {calendar.id: calendar.holidays for calendar in workspace.calendars}
+        self._fragments = FragmentLibrary(adjusting | by_name | by_id, self._broken("fragment") | wrong, holidays)
         self._datasets = {dataset.name: dataset for dataset in reversed(workspace.datasets)}
         self._datasets |= {dataset.id: dataset for dataset in reversed(workspace.datasets)}
         self._sinks = _sinks_of(workspace)
@@ -331,6 +333,15 @@ class WorkspaceCompiler:
 
     def notes(self, projects: Container[str] | None = None) -> list[str]:
         """What is right and may still surprise; of some projects, or of all."""
+        return [*self._notes_of_registrations(projects), *self._notes_of_digits(projects)]
+
+    def _notes_of_digits(self, projects: Container[str] | None) -> Iterator[str]:
+        for project in self._workspace.projects:
+            plan = self.project(project).plan if projects is None or project.id in projects else None
+            if plan is not None:
+                yield from rounded_quotients(plan)
+
+    def _notes_of_registrations(self, projects: Container[str] | None) -> list[str]:
         default = self._workspace.default_resolver
         if default is None:
             return []

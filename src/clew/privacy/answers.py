@@ -77,7 +77,7 @@ class Answers:
         for each in told.elsewhere:
             columns = eyes if each.run_id is None else self.eyes_of(each.run_id).working
             found.append(replace(each, label=columns.label(each.label)))
-        return replace(told, elsewhere=tuple(found))
+        return replace(told, elsewhere=tuple(found), upstream=tuple(map(self.why_not, told.upstream)))
 
     def _maybe(self, told: Explanation | None) -> Explanation | None:
         return None if told is None else self.explanation(told)

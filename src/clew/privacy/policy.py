@@ -61,6 +61,12 @@ class PrivacyPolicy:
         if Permission.READ_ROWS not in self.role.permissions:
             raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role} may not {Permission.READ_ROWS}"))
 
+    def require_logs(self) -> None:
+        """Raise UserError Forbidden for roles that do not operate runs."""
+        self.require_rows()
+        if Permission.SEND_SIGNALS not in self.role.permissions:
+            raise UserError(FORBIDDEN.anywhere(problem=f"the role {self.role} may not read the logs of drivers"))
+
     @property
     def fingerprint(self) -> str:
         """Two policies with the same one show the same values: answers for one may be kept for the other."""

@@ -11,6 +11,8 @@ from clew.definitions.privacy import Sight
 from clew.diagnostics import UserError, did_you_mean
 from clew.diagnostics.codes.trace import INCOMPLETE_TRACE
 from clew.events.snapshot import RunSnapshot
+from clew.lang.typed import Value
+from clew.lang.types import Type
 from clew.plan.datasets import DatasetUse
 from clew.plan.plan import Plan
 from clew.plan.planned_checks import PlannedCheck
@@ -27,9 +29,10 @@ from clew.trace.row_sets import Order
 from clew.trace.run_parts import RunParts
 
 if TYPE_CHECKING:  # only the questions about adjustments load what explains
-    from clew.explain.adjustments import Adjustment
+    from clew.explain.applied_adjustments import Adjustment
 
 _MOST_ROWS = 100
+_FEW = 8
 
 HasRead = Callable[[str, Iterable[str], Collection[str] | int], None]
 """Records what was asked for, the columns of the answer, and the ids of its rows, or how many there are."""
@@ -41,6 +44,18 @@ FindAdjustments: TypeAlias = "Callable[[RunTrace, DatasetUse], Iterable[Adjustme
 
 FindFailing = Callable[[RunTrace, PlannedCheck, int, str | None], FoundRows]
 """Finds a page of the rows that fail a check."""
+
+
+FindRows: TypeAlias = Callable[[RunTrace, DatasetUse, int], Iterable[Mapping[str, Value]]]
+"""Finds the first rows of a dataset that a run has read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """Rows of a dataset, with the columns that the role sees."""
+
+    columns: tuple[tuple[str, Type], ...]
+    rows: tuple[Mapping[str, Value], ...]
 
 
 def _unrecorded(_asked: str, _columns: Iterable[str], _rows: Collection[str] | int) -> None:
@@ -261,6 +276,19 @@ class SeenTrace:
         names = sorted({name for each in found for name in each.values})
         self.has_read("adjustments", names, [row_id for each in found for row_id in each.row_ids])
         return tuple(found)
+
+    def first_read(self, dataset: str, find: FindRows, limit: int = _FEW) -> RowsRead:
+        """The first rows of a dataset that the run read, by its id or name, without columns that the role may not see.
+
+        They are found by `find`, since what finds them also explains, which is loaded only when it is needed.
+        """
+        self.policy.require_rows()
+        [use, *_] = self._read(dataset)
+        eyes = self.eyes.dataset(use)
+        columns = eyes.columns((column.name, column.type) for column in use.columns)
+        rows = tuple(eyes.state(cells) for cells in find(self._trace, use, limit))
+        self.has_read(f"first rows of {use.dataset_id}", [name for name, _ in columns], len(rows))
+        return RowsRead(columns, rows)
 
     def _read(self, dataset: str | None) -> list[DatasetUse]:
         """The datasets that the run read, each once; those with an id or name."""

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
 from enum import StrEnum
 from random import random
@@ -21,6 +22,7 @@ from clew.runs.leases import Claim, LateWrite, OutOfDate, PeriodBusy
 from clew.runs.limits import RetryPolicy, StoreLimits, delay_before
 from clew.runs.projector import Projector
 from clew.runs.rotation import can_rotate, closing, remaining_steps
+from clew.runs.run_log import RunLogs, note, note_error, this_driver
 from clew.runs.secrets import SecretScope, SecretsResolver, StepSecrets
 from clew.runs.signal_service import SignalEffects
 from clew.runs.step_group import CommitListener, StepGroups
@@ -69,8 +71,10 @@ class RunDriver:
         settings: DriverSettings | None = None,
         on_commit: CommitListener = lambda _run, _snapshot: None,
         clock: Clock = utc_now,
+        logs: RunLogs | None = None,
     ) -> None:
         self._stores = stores
+        self._logs = logs
         self._executors = executors
         self._secrets = secrets
         self._settings = settings or DriverSettings()
@@ -83,6 +87,10 @@ class RunDriver:
 
     def begin(self, claim: Claim) -> Begun:
         """Prepare a claimed run. A run that cannot be driven is returned to the queue."""
+        with self._logged(claim.run.run_id):
+            return self._prepare(claim)
+
+    def _prepare(self, claim: Claim) -> Begun:
         live = self._live(claim)
         begun = Begun(StartStatus.SKIPPED)
         try:
@@ -96,6 +104,18 @@ class RunDriver:
 
     def drive(self, active: ActiveRun, heartbeat: Heartbeat, stop: threading.Event) -> RunStatus:
         """Drive a run until it ends, is paused, or is returned because the worker stops or lost it."""
+        with self._logged(active.live.run.run_id):
+            note(f"driven by {this_driver()}")
+            if active.executor.engine_run_ref:
+                note(", ".join(f"{name} {value}" for name, value in active.executor.engine_run_ref.items()))
+            status = self._drive(active, heartbeat, stop)
+            note(f"the run is {status.value}")
+            return status
+
+    def _logged(self, run_id: str) -> AbstractContextManager[object]:
+        return nullcontext() if self._logs is None else self._logs.of(run_id)
+
+    def _drive(self, active: ActiveRun, heartbeat: Heartbeat, stop: threading.Event) -> RunStatus:
         run_id = active.live.run.run_id
         try:
             with heartbeat.watching(active):
@@ -108,6 +128,7 @@ class RunDriver:
         except TransientFailure as away:
             _log.warning("run %s given back: %s", run_id, away)
         except ClewError as error:
+            note_error("the run failed", error)
             self._record_failure(active.live, failure_of(error))
         except Exception as error:  # noqa: BLE001 -- a worker outlives whatever one run does to it
             _log.exception("run %s failed in its driver", run_id)
@@ -167,6 +188,7 @@ class RunDriver:
                 return Begun(StartStatus.SKIPPED, rests=True)
             self._record_failure(live, failure_of(error))
         except ClewError as error:
+            note_error("the run could not be opened", error)
             self._record_failure(live, failure_of(error))
         except Exception as error:  # noqa: BLE001 -- a worker outlives whatever one run does to it
             _log.exception("run %s could not be opened", live.run.run_id)

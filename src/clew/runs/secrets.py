@@ -116,6 +116,10 @@ class RedactingFilter(logging.Filter):
         return True
 
 
+class RecordKeeper(logging.Handler):
+    """Keeps records somewhere and prints nothing, so that it does not count where Python asks who prints."""
+
+
 class _BeforeAllOthers(logging.Handler):
     """Stands at the logger above all of Clew's, so that records are rewritten before any other handler sees them.
 
@@ -130,7 +134,8 @@ class _BeforeAllOthers(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record, which the filter has rewritten, where no other handler will."""
         printer = logging.lastResort
-        is_last = self._logger.handlers[-1:] == [self]
+        printing = [each for each in self._logger.handlers if not isinstance(each, RecordKeeper)]
+        is_last = printing[-1:] == [self]
         if is_last and not logging.getLogger().handlers and printer is not None and record.levelno >= printer.level:
             printer.handle(record)
 

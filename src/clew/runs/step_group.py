@@ -18,6 +18,7 @@ from clew.runs.leases import WriteBudgetExceeded
 from clew.runs.limits import Random, RetryPolicy, delay_before
 from clew.runs.request import RunRecord
 from clew.runs.rotation import remaining_steps
+from clew.runs.run_log import note, note_error
 from clew.runs.stores import AttemptStore
 
 _log = logging.getLogger(__name__)
@@ -102,15 +103,22 @@ class StepGroups:
 
     def _attempt(self, active: ActiveRun, group: Sequence[StepAttempt]) -> _Trouble | None:
         """Execute and commit. What is left to do afterwards is seen from the snapshot."""
+        named = _named(group)
+        note(f"{named}: begins")
         try:
             outputs = active.executor.execute(tuple(group), active.context())
         except StepInterrupted as interrupted:
             return _Trouble(_cancelled(interrupted.reason), names_its_step=True)
         except ClewError as error:
+            note_error(f"{named}: failed", error)
             return _Trouble(failure_of(error), names_its_step=len(group) == 1)
         except Exception as error:  # noqa: BLE001 -- whatever an engine raises fails the step, not the worker
+            note_error(f"{named}: failed", error)
             _log.debug("run %s: the engine failed", active.live.run.run_id, exc_info=True)
             return _Trouble(failure_of_unknown(error), names_its_step=len(group) == 1)
+        for attempt, output in zip(group, outputs, strict=False):
+            problem = output.error.message if output.error is not None else ""
+            note(f"{_named([attempt])}: {_told(output)}", problem)
         return self._commit(active, group, outputs)
 
     def _commit(
@@ -178,6 +186,19 @@ def _logical_attempt(active: ActiveRun, step: PlannedStep) -> int:
     """A step that failed in a run that continues gets the policy's next attempt."""
     known = active.live.snapshot.step(step.step_id) or StepSnapshot(step.step_id)
     return known.logical_attempt_id + (1 if known.status is StepStatus.FAILED else 0)
+
+
+def _named(group: Sequence[StepAttempt]) -> str:
+    steps = ", ".join(f"{attempt.step.step_id} {attempt.step.name}" for attempt in group)
+    last = group[-1]
+    again = (last.logical_attempt_id, last.engine_attempt_id)
+    attempt = f", attempt {again[0]}" + (f".{again[1]}" if again[1] > 1 else "") if again != (1, 1) else ""
+    return f"step {steps}{attempt}"
+
+
+def _told(output: StepOutput) -> str:
+    counts = ", ".join(f"{name} {count:,}" for name, count in output.counts.items())
+    return ", ".join(filter(None, (output.status.value.lower(), output.skip_reason, counts)))
 
 
 def _outcome(output: StepOutput) -> EventBody:

@@ -1,8 +1,8 @@
-"""The workspace that `clew init` writes: a general ledger month close, ready to run."""
+"""The workspaces that `clew init` writes: the month close of a general ledger, and claims of an insurer."""
 
 import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -15,7 +15,11 @@ _MARKER = "clew.yaml"
 """The file that makes a folder a workspace. It is put in place last."""
 
 
-def write_sample(target: Path) -> tuple[Path, ...]:
+SAMPLES: Mapping[str, str] = {"ledger": "workspace", "insurance": "insurance"}
+"""The folder of each sample, the one that is written by default first."""
+
+
+def write_sample(target: Path, sample: str = "ledger") -> tuple[Path, ...]:
     """Write the sample workspace into a folder that is empty or does not exist yet.
 
     Gives the files, relative to the folder, in the order of their names. The folder becomes a workspace only when
@@ -25,8 +29,8 @@ def write_sample(target: Path) -> tuple[Path, ...]:
     _refuse_unless_free(folder, shown=target)
     try:
         if folder.exists():
-            return _fill(folder)
-        return _create(folder)
+            return _fill(folder, sample)
+        return _create(folder, sample)
     except OSError as error:
         if error.errno == errno.ENOTEMPTY:
             raise UserError(WORKSPACE_EXISTS.anywhere(path=target)) from error
@@ -41,19 +45,19 @@ def _refuse_unless_free(folder: Path, *, shown: Path) -> None:
         raise UserError(UNWRITABLE_FOLDER.anywhere(path=shown, reason="it is a file"))
 
 
-def _create(folder: Path) -> tuple[Path, ...]:
+def _create(folder: Path, sample: str) -> tuple[Path, ...]:
     """Write beside the folder to be, then rename: the folder appears at once and complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = folder.parent / _staging_name(folder)
     try:
-        written = _write_into(staging)
+        written = _write_into(staging, sample)
         staging.rename(folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return written
 
 
-def _fill(folder: Path) -> tuple[Path, ...]:
+def _fill(folder: Path, sample: str) -> tuple[Path, ...]:
     """Write inside the folder, then move up.
 
     The folder itself stays, since a shell may be standing in it; one that is renamed away would strand that shell.
@@ -61,7 +65,7 @@ def _fill(folder: Path) -> tuple[Path, ...]:
     staging = folder / _staging_name(folder)
     moved: list[Path] = []
     try:
-        written = _write_into(staging)
+        written = _write_into(staging, sample)
         for entry in sorted(staging.iterdir(), key=lambda entry: (entry.name == _MARKER, entry.name)):
             place = folder / entry.name
             entry.rename(place)
@@ -79,9 +83,9 @@ def _staging_name(folder: Path) -> str:
     return f".{folder.name}.{uuid4().hex[:12]}.tmp"
 
 
-def _write_into(folder: Path) -> tuple[Path, ...]:
+def _write_into(folder: Path, sample: str) -> tuple[Path, ...]:
     written = []
-    for path, resource in _walk(files("clew.sample").joinpath("workspace"), Path()):
+    for path, resource in _walk(files("clew.sample").joinpath(SAMPLES[sample]), Path()):
         destination = folder / path
         destination.parent.mkdir(parents=True, exist_ok=True)
         destination.write_bytes(resource.read_bytes())

@@ -116,7 +116,7 @@ class _Cut:
         return ScenarioCut(
             name=str(real["name"]),
             text=scenario_text(head, {**real, **expected}),
-            rows={use.dataset_id: len(rows[use.key]) for use in uses},
+            rows={name: len(listed) for name, listed in _together(uses, rows).items()},
             columns=tuple(column.name for column in plan.input.columns),
             masked=told,
         )
@@ -141,10 +141,7 @@ class _Cut:
             for tree in trees_of(step)
             for node in walk(tree)
         )
-        together = dict[str, list[Cells]]()
-        for use in uses:
-            listed = together.setdefault(use.dataset_id, [])
-            listed += [row for row in rows[use.key] if row not in listed or use is uses[0]]
+        together = _together(uses, rows)
         return {
             "name": f"{plan.name} {trace.period}, run {trace.run_id[:8]}: {self.question.told}",
             "period": trace.period,
@@ -282,6 +279,15 @@ def _replaced(
         ]
         for key, listed in rows.items()
     }
+
+
+def _together(uses: Sequence[DatasetUse], rows: Mapping[str, Sequence[Cells]]) -> dict[str, list[Cells]]:
+    """The rows of each dataset, which a project may read in several ways."""
+    together = dict[str, list[Cells]]()
+    for use in uses:
+        listed = together.setdefault(use.dataset_id, [])
+        listed += [row for row in rows[use.key] if row not in listed or use is uses[0]]
+    return together
 
 
 def _of_all_rows(did: Outcome, plan: Plan) -> Block:

@@ -42,7 +42,7 @@ class ScenarioPreparer:
         period = periods.period(scenario.period)
         if period is None:
             raise UserError(UNKNOWN_PERIOD.at(scenario.place("period"), name=scenario.period))
-        run_period = RunPeriod(period.identifier, period.level, period.start_date, period.end_date)
+        run_period = RunPeriod.of(period, periods)
         with self._compiling:
             compiled = self._compiled(scenario)
         plan = bound(compiled, scenario.parameters, run_period)

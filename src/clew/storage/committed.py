@@ -42,13 +42,20 @@ def describe_once(root: StorageRoot, folder: StorageKey, part: Part) -> Part:
     """Describe what follows from a run that has ended, under a name that all who work it out share.
 
     The first description stays: the rows of all are the same. UserError where it cannot be read.
+
+    Where a store cannot refuse the second of two writers, the description may be that of the other by now. One that has
+    slept right before it wrote may even find that its files were collected meanwhile: then nothing is described, and
+    the work can be done again.
     """
     key = description_key(folder)
     with suppress(FileExistsError):
         if not root.write_new(key, _as_bytes(part)):
             return part
-    # Where a store cannot refuse the second of two writers, the description may be that of the other by now.
-    return described_at(root, key)
+    described = described_at(root, key)
+    if described == part and not all(root.exists(file.path) for file in part.files):
+        root.remove(key)
+        raise UserError(DAMAGED_TRACE.anywhere(file=key, problem="its files were collected before they were named"))
+    return described
 
 
 def _as_bytes(part: Part) -> bytes:

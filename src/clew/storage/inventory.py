@@ -5,6 +5,7 @@ rows never list: events name what they read.
 """
 
 from collections.abc import Collection, Iterator
+from typing import get_args
 
 from clew.deferred import dataclass
 from clew.storage.committed import described_part
@@ -22,7 +23,7 @@ from clew.storage.layout import (
 from clew.storage.parts import Part, PartKind
 from clew.storage.root import StorageKey, StorageRoot
 
-_NAMED_BY_EVENTS: tuple[PartKind, ...] = ("input", "created", "changes")
+_NAMED_BY_EVENTS: tuple[PartKind, ...] = tuple(kind for kind in get_args(PartKind) if kind != "links")
 
 
 @dataclass(frozen=True, slots=True)

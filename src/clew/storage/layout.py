@@ -4,10 +4,12 @@
     runs/<run>/<kind>/<name>/<attempt>/part.json    a part, with its files beside it (kinds: see `parts`)
     runs/<run>/links/<step>/part.json               links that were worked out after the run
     runs/<run>/scratch/...                          what steps work on and no event ever names
+    runs/<run>/log/driver.jsonl                     what its drivers did and met
     datasets/<dataset>/<run>-<step>/<attempt>/      rows that were registered as a version of a dataset
     captures/<capture>/<attempt>/                   captures without a separate store
     captures/staging/...                            rows that postlude jobs work on, never published
     captures/salt                                   what masked values are hashed with
+    captures/salts/<attempt>                        the same in an object store: the oldest counts
     removals.jsonl                                  what was removed
 
 `<attempt>` has a random part, so that no two writers ever share a name (see `drafts`). Runs of older versions have
@@ -24,8 +26,9 @@ MANIFEST_FILE = "manifest.json"
 
 RUNS, DATASETS, PLANS, CAPTURES = "runs", "datasets", "plans", "captures"
 REMOVALS = "removals.jsonl"
-SALT = "salt"
-"""Beside captures: what digests of masked values are made with."""
+SALT, SALTS = "salt", "salts"
+"""Beside captures: what digests of masked values are made with; where a store cannot refuse the second of two writers,
+each has a file of its own."""
 WORKED_ON = "staging"
 """Among captures: what postlude jobs work on."""
 _SCRATCH = "scratch"
@@ -61,6 +64,11 @@ def scratch_folder(run_id: str, name: str) -> StorageKey:
 def scratch_folders(run_id: str) -> tuple[StorageKey, ...]:
     """Where everything lies that steps have worked on, in older versions too."""
     return f"{RUNS}/{run_id}/{_SCRATCH}", f"{RUNS}/{run_id}/{_OLDER_SCRATCH}"
+
+
+def driver_log_key(run_id: str) -> StorageKey:
+    """What the drivers of a run did and met."""
+    return f"{RUNS}/{run_id}/log/driver.jsonl"
 
 
 def registered_folder(dataset: str, run_id: str, seq: int) -> StorageKey:

@@ -12,6 +12,7 @@ import errno
 import hashlib
 import io
 import secrets
+import shutil
 import tempfile
 import time
 from bisect import bisect_left
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from clew.deferred import dataclass
 from clew.definitions.storage_addresses import AZURE, GCS, HDFS, S3, RemoteAddress
+from clew.storage.layout import is_unfinished, temporary_name
 from clew.storage.root import RemoteSource, StorageKey, StoredFile
 from clew.storage.store_access import NO_SETTINGS, StoreAccess, duckdb_name, file_system, path_of, spark_uri
 from clew.storage.store_errors import explained, explanation
@@ -44,6 +46,8 @@ _ON_THE_WAY = 32 << 20
 """Bytes of an upload that wait in memory for the store."""
 _AT_ONCE = 16
 """Requests at the same time, where many small objects are read."""
+_TOO_LARGE = "larger than the maximum allowable size"
+"""What S3 says where a file of more than 5 GB is to be copied with one request, which is all that pyarrow makes."""
 _TOLD = {S3: ("ETag", "Last-Modified"), AZURE: ("ETag", "Last-Modified"), GCS: ("generation", "updated")}
 """Where a store says of an object what changes with every write, and when that was. HDFS says nothing of the kind."""
 
@@ -159,7 +163,8 @@ class ObjectStorage:
             return self._is_same(key, data)
         # Azure shows an object empty before it has its content, and empties it for every writer that begins it again.
         # HDFS shows a file as it grows.
-        written = f"{key}.{secrets.token_hex(8)}" if self.place.scheme in {AZURE, HDFS} else key
+        folder, slash, name = key.rpartition("/")
+        written = f"{folder}{slash}{temporary_name(name)}" if self.place.scheme in {AZURE, HDFS} else key
         with self._explained(key), self._store.open_output_stream(self._path(written), compression=None) as stream:
             stream.write(data)
         return written == key or self._moved(written, key, data)
@@ -217,9 +222,17 @@ class ObjectStorage:
                     waiting = 0
 
     def copy(self, source: StorageKey, key: StorageKey) -> None:
-        """Copy a file inside the store."""
+        """Copy a file inside the store; one that is too large for that, by way of this machine."""
         with self._explained(source):
-            self._store.copy_file(self._path(source), self._path(key))
+            try:
+                self._store.copy_file(self._path(source), self._path(key))
+            except OSError as error:
+                if _TOO_LARGE not in str(error):
+                    raise
+            else:
+                return
+        with self.open(source) as file, self.create(key) as copied:
+            shutil.copyfileobj(file, copied, _CHUNK)
 
     @contextmanager
     def open(self, key: StorageKey) -> Iterator[BinaryIO]:
@@ -253,7 +266,7 @@ class ObjectStorage:
 
     def lines(self, key: StorageKey) -> Sequence[str]:
         """The lines of a log, oldest first by the clocks of those who wrote them."""
-        names = [file.key for file in self.files(key)]
+        names = [file.key for file in self.files(key) if not is_unfinished(file.name)]
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             return [content.decode(errors="replace") for content in threads.map(self.read_bytes, names)]
 

@@ -6,12 +6,13 @@ operation there, which replaces what is there or refuses to, as it is told.
 
 import getpass
 import os
-import secrets
 import shutil
 from typing import Any
 from urllib.parse import urlsplit
 
 from fsspec.implementations.webhdfs import WebHDFS
+
+from clew.storage.layout import temporary_name
 
 _USUAL_PORT = 9870
 _SECONDS = 30
@@ -54,7 +55,8 @@ class HdfsFiles(WebHDFS):  # type: ignore[misc]
 
     def copy(self, path1: str, path2: str, **_: Any) -> None:  # noqa: ANN401
         """Copy a file. Readers of the new name see what was there before, or all of the copy."""
-        aside = f"{path2}.{secrets.token_hex(8)}"
+        folder, slash, name = path2.rpartition("/")
+        aside = f"{folder}{slash}{temporary_name(name)}"  # hidden from readers of a folder, if it should stay
         with self.open(path1, "rb") as source, self.open(aside, "wb") as target:
             shutil.copyfileobj(source, target, 8 << 20)
         self._call(

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from clew.captures.freezing import Fitting, Frozen, InFlight, Ticket
 from clew.captures.manifests import Manifest
-from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus
+from clew.captures.queue import CaptureLease, CaptureOutcome, CaptureRecord, CaptureStatus, Overtaken
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.captures import CAPTURE_NOT_FOUND
 from clew.events.codec import encode
@@ -75,9 +75,11 @@ class SqlCaptureStore(SqlCapturesOfRuns):
         with self._database.read() as connection:
             return tuple(map(_record, connection.execute(statement)))
 
-    def publish(self, new: CaptureRecord, manifest: Manifest) -> CaptureRecord:
+    def publish(self, new: CaptureRecord, manifest: Manifest, lease: CaptureLease | None = None) -> CaptureRecord:
         """Add a finished capture. The same slot returns the capture that has it, with this manifest."""
         with self._database.write(lock=self._lock) as connection:
+            if lease is not None and not self._held(connection, lease, {"token": lease.token}):
+                raise Overtaken
             known = self._taken_in(connection, new)
             now = self._now(connection)
             values = {

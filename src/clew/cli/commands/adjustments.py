@@ -14,7 +14,7 @@ from clew.cli.session import Session
 @environment_option
 @workspace_option
 def adjustments(context: click.Context, run: str, environment: str | None, workspace: Path | None) -> None:
-    """Show the manual corrections that are in force for the period of a run.
+    """Show the manual corrections in force in a run.
 
     Each has who made it, who approved it and why, the old and new values, and whether it was applied: one that is
     not approved is not, and neither is one whose row does not have its old values.

@@ -25,7 +25,7 @@ def check_data(
     environment: str | None,
     workspace: Path | None,
 ) -> None:
-    """Decide the checks of a dataset on its data for a period, without running a project.
+    """Decide the checks of a dataset without running a project.
 
     Reads the data as a run would, and keeps nothing. Exits with 1 if a check with `severity: fail` fails.
     """

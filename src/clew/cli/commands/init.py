@@ -13,15 +13,22 @@ from clew.cli.session import Session
 
 @command
 @argument("folder", metavar="DIR", type=Path, default=Path(), required=False, help="An empty or new folder.")
-def init(context: click.Context, folder: Path) -> None:
+@click.option(
+    "--sample",
+    type=click.Choice(["ledger", "insurance"]),
+    default="ledger",
+    help="Which one: the close of a general ledger (default), or claims of an insurer.",
+)
+def init(context: click.Context, folder: Path, sample: str) -> None:
     """Create a sample workspace, ready to check.
 
     The sample is the month-end close of a general ledger: three months of data, two projects and their scenarios.
+    That of an insurer has dirty files of several kinds, and projects for payments, claims, triangles and loss ratios.
     """
     from clew.api.workspace_files import write_sample_workspace
 
     session = context.ensure_object(Session)
-    files = write_sample_workspace(folder)
+    files = write_sample_workspace(folder, sample)
     if session.wants_json:
         write_json({"path": str(folder.absolute()), "files": [file.as_posix() for file in files]})
         return

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from clew.cli.views.page import grid, plain
 from clew.cli.views.page_parts import PagePart, Stack, Styled
 from clew.definitions.adjustment_columns import OLD
-from clew.explain.adjustments import APPLIED, Adjustment
+from clew.explain.applied_adjustments import APPLIED, Adjustment
 from clew.trace.results import shown
 
 _MOST = 200

@@ -124,7 +124,7 @@ def _columns(plan: Plan) -> PagePart:
             Styled(words.sources(each.derives_from) or "constants"),
             Styled(words.sources(each.influenced_by)),
         )
-        for each in plan.lineage
+        for each in plan.lineage_at_end
     )
     return headed(("column", "type", "derives from", "influenced by"), rows, fixed=2)
 

@@ -3,8 +3,10 @@
 The union is closed: if a `match` lacks a type, the type checker reports it.
 """
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
+from clew.definitions.expression_text import ExpressionText
 from clew.definitions.operations.aggregate import Aggregate, Aggregation
 from clew.definitions.operations.append import Append, AppendAggregation
 from clew.definitions.operations.base import MOST_SEQ, OperationBase
@@ -19,7 +21,7 @@ from clew.definitions.operations.output import (
     WriteMode,
 )
 from clew.definitions.operations.update import AssignmentDefinition, RuntimeJoin, Update
-from clew.definitions.shapes import NAME, TEXT, ByKey, Located, Record, Tagged, Whole, key, record
+from clew.definitions.shapes import EXPRESSION, NAME, TEXT, ByKey, Located, MapOf, Record, Tagged, Whole, key, record
 
 __all__ = [
     "MOST_SEQ",
@@ -53,6 +55,11 @@ class FragmentUse(Located):
     fragment: str = key(NAME, "The id of the fragment.")
     alias: str | None = key(
         TEXT, "The name in the fragment's breakpoints; by default derived from its position.", named="as", default=None
+    )
+    arguments: Mapping[str, ExpressionText] = key(
+        MapOf(EXPRESSION, "expressions"),
+        "The arguments of the fragment: for each an expression as this project or fragment sees it.",
+        default_factory=dict,
     )
 
 

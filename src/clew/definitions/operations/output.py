@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
 from clew.deferred import dataclass
+from clew.definitions.expression_text import ExpressionText
 from clew.definitions.operations.base import OperationBase
 from clew.definitions.option_maps import options_of
 from clew.definitions.path_segments import NOT_A_SEGMENT, is_path_segment, is_slug_like
 from clew.definitions.shapes import (
+    EXPRESSION,
     FLAG,
     NAME,
     TEMPLATE,
@@ -55,6 +58,8 @@ MODE_HELP = (
     "What to do with what is there: overwrite (the default) or append; for delta and iceberg also replace_period or "
     "upsert."
 )
+FILE_FORMATS = ("csv", "jsonl", "json", "orc", "parquet")
+"""Formats that are written file by file."""
 TABLE_FORMATS = ("delta", "iceberg")
 """Formats with commits: an output to one of them can replace a period, or update rows by their keys."""
 UPSERT_BY = "upsert_by"
@@ -244,6 +249,21 @@ class OutputArguments(Located):
         "For delta and iceberg: whether columns that the table does not have are refused or added to it.",
         default=NewColumns.REFUSE,
     )
+    sort: tuple[ExpressionText, ...] = key(
+        ListOf(EXPRESSION, "columns"),
+        "For files: the columns by which rows are put in order, each with desc behind it where it runs down.",
+        default=(),
+    )
+    partition_by: tuple[str, ...] = key(
+        ListOf(NAME, "columns"),
+        "For a folder of files: the columns by whose values rows go to folders such as region=north.",
+        default=(),
+    )
+    file_per: ExpressionText | None = key(
+        EXPRESSION,
+        "For a folder of files: a column or another expression; there is one file for each value, called by it.",
+        default=None,
+    )
 
     @property
     def write_mode(self) -> WriteMode:
@@ -253,6 +273,7 @@ class OutputArguments(Located):
     def check(self) -> Iterator[Diagnostic]:
         """The mode is set in one place only and fits, and the name of the dataset can be that of a folder."""
         yield from self._mode_problems()
+        yield from self._arrangement_problems()
         registers = self.register_as_dataset
         if registers is not None and is_slug_like(registers) and not is_path_segment(registers):
             problem = f'a dataset cannot be registered as "{registers}"'
@@ -260,6 +281,24 @@ class OutputArguments(Located):
         if self.mode is not None and self.destination.mode is not None:
             problem = "the mode is set both in the destination and beside it"
             yield INVALID_VALUE.at(self.place_of_key("mode"), problem=problem, hint="remove one of the two")
+
+    def _arrangement_problems(self) -> Iterator[Diagnostic]:
+        target = self.destination.target
+        is_files = target.path is not None and target.format in FILE_FORMATS
+        is_folder = is_files and target.path is not None and not PurePosixPath(target.path).suffix
+        for name, is_given, fits, needs in (
+            ("sort", bool(self.sort), is_files, f"files in one of the formats {', '.join(FILE_FORMATS)}"),
+            ("partition_by", bool(self.partition_by), is_folder, "a folder of files: a path without a suffix"),
+            ("file_per", self.file_per is not None, is_folder, "a folder of files: a path without a suffix"),
+        ):
+            if is_given and not fits:
+                yield INVALID_VALUE.at(self.place_of_key(name), problem=f"{name} needs {needs}", hint="remove it")
+        if self.partition_by and self.file_per is not None:
+            problem = "partition_by and file_per both say which rows share a file"
+            yield INVALID_VALUE.at(self.place_of_key("file_per"), problem=problem, hint="remove one of the two")
+        if self.file_per is not None and self.write_mode is WriteMode.APPEND:
+            problem = "file_per replaces what is there, and the mode is append"
+            yield INVALID_VALUE.at(self.place_of_key("file_per"), problem=problem, hint="use partition_by")
 
     def _mode_problems(self) -> Iterator[Diagnostic]:
         is_table = self.destination.target.format in TABLE_FORMATS

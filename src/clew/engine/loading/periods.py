@@ -21,6 +21,8 @@ def periods_read(period: Period, periods: PeriodTree) -> tuple[str, ...]:
 
 def period_condition(use: DatasetUse, period: Period, periods: PeriodTree) -> str | None:
     """SQL over the columns of a dataset that is TRUE for the rows that count and FALSE for others; None: all count."""
+    if use.all_days:
+        return None
     match use.temporal_mode:
         case "period":
             identifiers = _text_list(periods_read(period, periods))

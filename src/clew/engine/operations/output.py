@@ -39,9 +39,13 @@ def output_columns(step: OutputStep, run_id: str) -> list[str]:
 def has_all_that(creating: CreatingStep, output: OutputStep) -> bool:
     """Whether an output has all rows and columns that the step before it looks at."""
     has_all_rows = output.selector is None and not output.include_deleted and output.registers is None
+    has_all_rows &= not (output.sorted_by or output.partition_by or output.file_per)
     return has_all_rows and columns_looked_at(creating) <= set(output.columns) - {"_row_id"}
 
 
 def output_suspects(rows: DataFrame, step: OutputStep) -> Iterator[Suspect]:
-    """Its selector."""
-    yield from selector_suspects(step.selector, rows if step.include_deleted else rows.where("NOT `_deleted`"))
+    """Its selector, and what its files are called by."""
+    there = rows if step.include_deleted else rows.where("NOT `_deleted`")
+    yield from selector_suspects(step.selector, there)
+    if step.file_per is not None:
+        yield Suspect("file_per", step.file_per.tree, there)

@@ -133,6 +133,8 @@ def _mask(step: UpdateStep, positions: range) -> str:
     A single assignment needs it only where it has left no value behind, which is rare, and such a mask costs almost
     nothing. Of several assignments the mask tells for a row whether anything has changed.
     """
+    if not step.assignments:  # it only drops columns
+        return "CAST(NULL AS BIGINT)"
     if len(step.assignments) == 1:
         new = quoted(new_column(step.seq, 0))
         return f"CASE WHEN {new} IS NULL AND {_is_changed(step, 0)} THEN 1L END"

@@ -46,9 +46,13 @@ class OutputAttempt:
         return f"part-{self.owner}.{self.fence}.{self.attempt}.{number:05}{suffix}"
 
     def supersedes(self, other: "OutputAttempt") -> bool:
-        """Whether another attempt at the same output was begun before this one."""
+        """Whether another attempt at the same output was begun before this one.
+
+        Under one token there is one worker, which makes its attempts one after the other. So any other of them was
+        before this one; the times in their names do not count, since the clock may have been set back in between.
+        """
         is_same = (other.run_id, other.seq) == (self.run_id, self.seq)
-        return is_same and (other.fence, other.attempt) < (self.fence, self.attempt)
+        return is_same and other.fence <= self.fence and other.attempt != self.attempt
 
 
 def attempt_of_folder(name: str, target: str) -> OutputAttempt | None:

@@ -12,7 +12,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.output.attempts import OutputAttempt
 from clew.engine.output.catalog_targets import CatalogTarget
-from clew.engine.output.places import LocalOutput, OutputPlace, RunIsUnderWay
+from clew.engine.output.places import NAMES_OF_OUTPUTS, LocalOutput, OutputPlace, RunIsUnderWay
 from clew.engine.output.stored_places import StoredOutput
 from clew.engine.output.tables import TableTarget
 from clew.lang.types import Type
@@ -179,5 +179,5 @@ def _strangers(folder: Path) -> Iterator[str]:
     """Files below a folder that Spark does not name as it names those of an output."""
     if folder.is_dir():
         for each in sorted(folder.rglob("*")):
-            if not each.name.startswith(("part-", "_", ".")) and not each.is_dir():
+            if not each.name.startswith(NAMES_OF_OUTPUTS) and not each.is_dir():
                 yield each.relative_to(folder).as_posix()

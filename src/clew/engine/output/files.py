@@ -16,6 +16,7 @@ from clew.diagnostics import TransientFailure, UserError, did_you_mean
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.blame import SPARK_ERRORS, is_value_error, translated
 from clew.engine.counting import counted, require_rows, told_as_missing
+from clew.engine.output.arranging import folders_of, named_by_value
 from clew.engine.output.digests import OutputDigest, digest_of
 from clew.engine.output.formulas import without_formulas
 from clew.engine.output.places import OutputPlace, StagedPiece
@@ -102,6 +103,12 @@ class WrittenOutput:
     """Of its files; None where a connector writes them."""
 
 
+def has_one_writer(step: OutputStep, place: OutputPlace) -> bool:
+    """Whether the output is one file that cannot be joined byte by byte from what several writers write."""
+    is_text = _SPARK_FORMATS.get(step.destination.format or "parquet") in _TEXTS.values()
+    return place.is_one_file and not (is_text and not {"compression", "encoding"} & place.options.keys())
+
+
 def write_files(rows: DataFrame, step: OutputStep, place: OutputPlace, further: Further | None = None) -> WrittenOutput:
     """Write rows to the folder of the attempt, and give what moves them to their destination.
 
@@ -118,7 +125,7 @@ def write_files(rows: DataFrame, step: OutputStep, place: OutputPlace, further: 
     try:
         if place.is_one_file:
             return _one_file(rows, step, place, _Format(spark_format, options))
-        return _folder(rows, step, place, _Format(spark_format, options), further)
+        return _folder(rows, step, place, _Format(spark_format, options, folders_of(step)), further)
     except BaseException:
         place.abandon()
         raise
@@ -150,11 +157,13 @@ class _Format:
 
     name: str
     options: Mapping[str, str]
+    folders: tuple[str, ...] = ()
+    """The columns by whose values rows go to folders."""
 
     def write(self, rows: DataFrame, place: OutputPlace) -> "_Staged":
         """Write rows to the folder of the attempt, and make sure that they are there."""
         observed, count = counted(rows)
-        observed.write.format(self.name).options(**self.options).save(place.staging_uri)
+        observed.write.format(self.name).options(**self.options).partitionBy(*self.folders).save(place.staging_uri)
         pieces = place.pieces()
         self.require(rows, place, pieces, count())
         return _Staged(pieces, count())
@@ -197,11 +206,13 @@ def _folder(
     if further is not None:
         staged = _with_further(further, staged, place, format_)
 
+    pieces = named_by_value(staged.pieces, step, place.shown)
+
     def publish() -> int:
-        place.publish_folder(step, staged.pieces)
+        place.publish_folder(step, pieces)
         return staged.rows
 
-    return WrittenOutput(staged.rows, publish, digest_of(staged.pieces))
+    return WrittenOutput(staged.rows, publish, digest_of(pieces))
 
 
 def _with_further(further: Further, first: _Staged, place: OutputPlace, format_: _Format) -> _Staged:

@@ -2,7 +2,8 @@
 
 Whether a run and step has committed already is in the table itself: Delta compares the transaction of an application
 while it commits, Iceberg's snapshots carry a property that is looked up before. So a retry after a commit that nobody
-heard of adds nothing.
+heard of adds nothing. A commit that takes rows away is refused where others have come in between. An append is not:
+Iceberg lets it through, and its branches, which could tell, lose commits that come while they change.
 """
 
 import json
@@ -181,6 +182,7 @@ class LakeCommit:
             self._upsert(table)
 
     def _iceberg(self, table: str) -> None:
+        seen = self._current(table) if self.step.mode == "overwrite" else None
         if self._is_committed(table):
             return
         if self.step.adds_columns:
@@ -189,12 +191,19 @@ class LakeCommit:
         if self.step.mode == "append":
             writer.append()
         elif self.step.mode == "overwrite":
-            writer.overwrite(F.expr("TRUE"))
+            if seen is not None:
+                writer = writer.option("validate-from-snapshot-id", str(seen))
+            writer.option("isolation-level", "serializable").overwrite(F.expr("TRUE"))
         elif self.step.mode == "replace_period":
             taken = f"WHEN NOT MATCHED BY SOURCE AND t.{self._of_periods} THEN DELETE"
             self._merge(table, f"ON FALSE WHEN NOT MATCHED THEN INSERT * {taken}")
         else:
             self._upsert(table)
+
+    def _current(self, table: str) -> int | None:
+        """The snapshot that everybody reads; None where there is none yet."""
+        main = self.rows.sparkSession.table(f"{table}.refs").where("name = 'main'").select("snapshot_id").collect()
+        return int(main[0][0]) if main else None
 
     def _is_committed(self, table: str) -> bool:
         snapshots = self.rows.sparkSession.table(f"{table}.snapshots")

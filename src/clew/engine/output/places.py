@@ -22,6 +22,9 @@ from clew.plan.operations import OutputStep
 from clew.storage.roots import storage_at
 from clew.storage.tables.table_places import TablePlace
 
+NAMES_OF_OUTPUTS = ("part-", "_", ".")
+"""How the names begin that Spark and Clew give to files of an output."""
+
 RunIsUnderWay = Callable[[str], bool]
 """Whether a run may still publish: it is neither over nor unknown."""
 
@@ -31,9 +34,12 @@ class StagedPiece:
     """A file that Spark has written for an output."""
 
     name: str
+    """Below the folder of the attempt; with the folders of partitions, where there are any."""
     uri: str
     """Where Spark reads it."""
     open: Callable[[], AbstractContextManager[BinaryIO]]
+    published: str | None = None
+    """What it is called at the destination, where its name says what is in it."""
 
 
 class OutputPlace(Protocol):
@@ -152,9 +158,8 @@ class LocalOutput:
 
     def pieces(self) -> list[StagedPiece]:
         """The files that were written, by name."""
-        found = self._staging.iterdir() if self._staging.is_dir() else ()
-        paths = sorted(path for path in found if path.name.startswith("part-"))
-        return [StagedPiece(path.name, str(path), _opener(path)) for path in paths]
+        found = ((path.relative_to(self._staging).as_posix(), path) for path in self._staging.rglob("part-*"))
+        return [StagedPiece(name, str(path), _opener(path)) for name, path in sorted(found)]
 
     def create_piece(self, name: str) -> BinaryIO:
         """Write a file beside those of Spark."""
@@ -223,7 +228,10 @@ class LocalOutput:
                 shutil.rmtree(gone, ignore_errors=True)
 
     def _replace(self, pieces: Sequence[StagedPiece]) -> None:
-        _in_order(self._staging, pieces)
+        if any(piece.published for piece in pieces):
+            _by_value(self._staging, pieces)
+        elif not any("/" in piece.name for piece in pieces):
+            _in_order(self._staging, pieces)
         if self.path.exists():
             exchange(self._staging, self.path)
         else:
@@ -234,17 +242,27 @@ class LocalOutput:
         if not self._staging.is_dir():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._staging))
         self.path.mkdir(parents=True, exist_ok=True)
-        for path in list(self.path.iterdir()):
+        for path in list(self.path.rglob("part-*")):
             earlier = attempt_of_piece(path.name)
             if earlier is not None and self.attempt.supersedes(earlier):
                 path.unlink(missing_ok=True)
         for number, piece in enumerate(pieces):
             suffix = "".join(Path(piece.name).suffixes[-2:])
-            Path(piece.uri).rename(self.path / self.attempt.piece(number, suffix))
+            target = (self.path / piece.name).with_name(self.attempt.piece(number, suffix))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            Path(piece.uri).rename(target)
 
 
 def _opener(path: Path) -> Callable[[], AbstractContextManager[BinaryIO]]:
     return lambda: path.open("rb")
+
+
+def _by_value(staging: Path, pieces: Sequence[StagedPiece]) -> None:
+    """Give files the names of what is in them, and remove the folders that Spark has made for it."""
+    for piece in pieces:
+        (staging / piece.name).rename(staging / (piece.published or piece.name))
+    for folder in {piece.name.partition("/")[0] for piece in pieces if "/" in piece.name}:
+        shutil.rmtree(staging / folder)
 
 
 def _in_order(staging: Path, pieces: Sequence[StagedPiece]) -> None:

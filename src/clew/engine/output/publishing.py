@@ -13,9 +13,10 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.expressing import Expressing
 from clew.engine.operations.output import output_columns, output_rows
+from clew.engine.output.arranging import FILE, arranged
 from clew.engine.output.catalog_targets import CatalogTarget
 from clew.engine.output.digests import OutputDigest
-from clew.engine.output.files import Further, write_files
+from clew.engine.output.files import Further, has_one_writer, write_files
 from clew.engine.output.lake_tables import LAKE_FORMATS, LakeOutputs
 from clew.engine.output.places import OutputPlace
 from clew.engine.output.tables import TableOutputs
@@ -105,8 +106,10 @@ class FilePublisher:
     ) -> Pending:
         """Write the rows that the step selects to staging, and then those derived from what was written."""
 
-        def chosen(rows: DataFrame) -> DataFrame:
-            return output_rows(rows, step, expressing).selectExpr(*output_columns(step, self.run_id))
+        def chosen(rows: DataFrame, *, has_one_writer: bool = False) -> DataFrame:
+            rows = arranged(output_rows(rows, step, expressing), step, expressing, has_one_writer=has_one_writer)
+            files = () if step.file_per is None else (FILE,)
+            return rows.selectExpr(*output_columns(step, self.run_id), *files)
 
         target = self.catalog_table_of(step, fence) if self.lake is not None else None
         if self.lake is not None and target is not None:
@@ -122,7 +125,8 @@ class FilePublisher:
             rows, is_small = further(files)
             return chosen(rows), is_small
 
-        written = write_files(chosen(rows), step, place, added if further is not None else None)
+        selected = chosen(rows, has_one_writer=has_one_writer(step, place))
+        written = write_files(selected, step, place, added if further is not None else None)
 
         def published() -> Published:
             return Published(written.publish(), path=place.shown, digest=written.digest)

@@ -3,13 +3,14 @@
 Files are copied from the folder of the attempt to names that only this attempt uses, and a marker, `_SUCCESS`, is
 copied last. While an output is being replaced there is no marker; under one there is never a mixture of two outputs.
 Whoever publishes takes the folders of earlier attempts away first, so that a worker that was overtaken has nothing left
-to copy. All it could still do is to remove the marker, if it was frozen right before that.
+to copy. If it was frozen right before it removes the marker, it removes that of the output which has taken its place;
+it learns so from its next request, and puts it back.
 """
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import field
 from pathlib import PurePosixPath
 from typing import BinaryIO
@@ -17,9 +18,9 @@ from typing import BinaryIO
 from clew.deferred import dataclass
 from clew.engine.output.attempts import OutputAttempt, attempt_of_folder, attempt_of_piece
 from clew.engine.output.conflicts import conflict, told_as_conflict
-from clew.engine.output.places import RunIsUnderWay, StagedPiece
+from clew.engine.output.places import NAMES_OF_OUTPUTS, RunIsUnderWay, StagedPiece
 from clew.plan.operations import OutputStep
-from clew.storage.root import StorageKey, StorageRoot
+from clew.storage.root import StorageKey, StorageRoot, StoredFile
 from clew.storage.tables.table_places import TablePlace
 
 MARKER = "_SUCCESS"
@@ -80,11 +81,23 @@ class StoredOutput:
             if self.is_one_file and step.mode == "append" and self.root.exists(self.key):
                 hint = "write to a folder, to which files can be added"
                 raise conflict(step, f"cannot append to {self.shown}: a stored file cannot be extended", hint)
+            stranger = next(self._strangers(), None) if step.mode == "overwrite" and not self.is_one_file else None
+            if stranger is not None:
+                problem = f"an output to {self.shown} would delete {stranger}, which no output wrote"
+                hint = "choose a folder that nothing else is in, or move the file elsewhere"
+                raise conflict(step, problem, hint)
+
+    def _strangers(self) -> Iterator[StorageKey]:
+        """Files at the destination that no output names like this: replacing it would delete them."""
+        for file in self.root.files(self.key):
+            if not file.name.startswith(NAMES_OF_OUTPUTS):
+                yield file.key
 
     def pieces(self) -> list[StagedPiece]:
         """The files that were written, by name."""
         found = [file for file in self.root.files(self._staging) if file.name.startswith("part-")]
-        return [StagedPiece(file.name, self.root.spark_uri(file.key), self._opener(file.key)) for file in found]
+        named = sorted((file.key.removeprefix(f"{self._staging}/"), file.key) for file in found)
+        return [StagedPiece(name, self.root.spark_uri(key), self._opener(key)) for name, key in named]
 
     def _opener(self, key: StorageKey) -> Callable[[], AbstractContextManager[BinaryIO]]:
         return lambda: self.root.open(key)
@@ -101,17 +114,22 @@ class StoredOutput:
         """Copy files to the destination, in place of what is there or added to it, and the marker last."""
         with told_as_conflict(step, self.shown):
             self._take_away_others()
-            for piece in pieces:
-                self.root.stat(f"{self._staging}/{piece.name}")
+            self._require_there(pieces)
             replaced = self._replaced(step)
-            names = [self.attempt.piece(number, _suffix(piece.name)) for number, piece in enumerate(pieces)]
+            names = [piece.published or self._name_of(number, piece) for number, piece in enumerate(pieces)]
             with self.root.create(f"{self._staging}/{MARKER}") as marker:
-                marker.write(self._described(names))
+                marker.write(_description(self.attempt, names))
             self.root.remove(f"{self.key}/{MARKER}")
-            for piece, name in zip(pieces, names, strict=True):
-                self.root.copy(f"{self._staging}/{piece.name}", f"{self.key}/{name}")
-            for key in replaced:
-                self.root.remove(key)
+            try:
+                for piece, name in zip(pieces, names, strict=True):
+                    self.root.copy(f"{self._staging}/{piece.name}", f"{self.key}/{name}")
+            except FileNotFoundError:
+                self._retreat(step, names)
+                raise
+            # What an earlier attempt had on its way when its folder was taken away may have arrived since.
+            for key in {*replaced, *self._superseded(self._there())}:
+                if key.removeprefix(f"{self.key}/") not in names:
+                    self.root.remove(key)
             self.root.copy(f"{self._staging}/{MARKER}", f"{self.key}/{MARKER}")
         self.abandon()
 
@@ -125,33 +143,74 @@ class StoredOutput:
                 for piece in pieces:
                     with piece.open() as opened:
                         shutil.copyfileobj(opened, file)
-            self.root.copy(complete, self.key)
-        self.abandon()
+            try:
+                # Sending it takes a while, and makes a folder that was taken away in the meantime anew.
+                self._require_there(pieces)
+                self.root.copy(complete, self.key)
+            finally:
+                self.abandon()
+
+    def _require_there(self, pieces: Sequence[StagedPiece]) -> None:
+        """Raise FileNotFoundError where the folder of the attempt was taken away."""
+        for piece in pieces:
+            self.root.stat(f"{self._staging}/{piece.name}")
 
     def abandon(self) -> None:
         """Remove the folder of the attempt."""
         self.root.remove(self._staging)
 
+    def _name_of(self, number: int, piece: StagedPiece) -> str:
+        """A name that only this attempt uses, in the folder of the partition where there is one."""
+        folder, slash, name = piece.name.rpartition("/")
+        return f"{folder}{slash}{self.attempt.piece(number, _suffix(name))}"
+
     def _replaced(self, step: OutputStep) -> list[StorageKey]:
         """What the output takes the place of: everything, or what earlier attempts have added."""
-        there = [file for file in self.root.files(self.key) if file.name != MARKER]
-        if step.mode == "overwrite":
-            return [file.key for file in there]
-        earlier = ((file.key, attempt_of_piece(file.name)) for file in there)
+        there = self._there()
+        return [file.key for file in there] if step.mode == "overwrite" else self._superseded(there)
+
+    def _there(self) -> list[StoredFile]:
+        return [file for file in self.root.files(self.key) if file.name != MARKER]
+
+    def _superseded(self, files: Iterable[StoredFile]) -> list[StorageKey]:
+        """What earlier attempts at this output have copied."""
+        earlier = ((file.key, attempt_of_piece(file.name)) for file in files)
         return [key for key, other in earlier if other is not None and self.attempt.supersedes(other)]
 
-    def _described(self, names: Sequence[str]) -> bytes:
-        return json.dumps({"run": self.attempt.run_id, "step": self.attempt.seq, "files": list(names)}).encode()
+    def _others(self) -> Iterator[tuple[StorageKey, OutputAttempt]]:
+        """The folders of other attempts beside the destination."""
+        for name in self.root.folders(self._beside.rstrip("/")):
+            other = attempt_of_folder(name, self._name)
+            if other is not None and other != self.attempt:
+                yield f"{self._beside}{name}", other
 
     def _take_away_others(self) -> None:
         """Remove the folders of earlier attempts and of runs that are over. Who has lost one can copy nothing."""
-        for name in self.root.folders(self._beside.rstrip("/")):
-            other = attempt_of_folder(name, self._name)
-            if other is None or other == self.attempt:
-                continue
+        for folder, other in self._others():
             is_over = other.run_id != self.attempt.run_id and not self.is_under_way(other.run_id)
             if is_over or self.attempt.supersedes(other):
-                self.root.remove(f"{self._beside}{name}")
+                self.root.remove(folder)
+
+    def _retreat(self, step: OutputStep, names: Sequence[str]) -> None:
+        """Undo what was done by an attempt that was overtaken: remove its files, and put back the marker of the output
+        that is there now, if it is there as a whole.
+
+        While another is publishing there must be no marker, and whoever publishes has a folder.
+        """
+        for name in names:
+            self.root.remove(f"{self.key}/{name}")
+        self.abandon()
+        there = self._there()
+        newest = attempt_of_piece(max(there, key=lambda file: file.modified).name) if there else None
+        whole = [file.name for file in there if newest is not None and attempt_of_piece(file.name) == newest]
+        if newest is None or any(self._others()) or (step.mode == "overwrite" and len(whole) < len(there)):
+            return
+        with suppress(FileExistsError):
+            self.root.write_new(f"{self.key}/{MARKER}", _description(newest, whole))
+
+
+def _description(attempt: OutputAttempt, names: Sequence[str]) -> bytes:
+    return json.dumps({"run": attempt.run_id, "step": attempt.seq, "files": list(names)}).encode()
 
 
 def _suffix(name: str) -> str:

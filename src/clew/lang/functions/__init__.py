@@ -30,7 +30,7 @@ from clew.lang.functions.operators import OPERATORS
 from clew.lang.functions.ordered_aggregates import ORDERED_AGGREGATES
 from clew.lang.functions.patterns import PATTERNS
 from clew.lang.functions.powers import POWERS
-from clew.lang.functions.run_period import PERIOD_FUNCTIONS, PeriodFunction
+from clew.lang.functions.run_period import HOLIDAYS, PERIOD_FUNCTIONS, PeriodFunction
 from clew.lang.functions.shorthands import SHORTHANDS
 from clew.lang.functions.text import TEXT
 from clew.lang.functions.text_parts import TEXT_PARTS
@@ -63,6 +63,7 @@ def is_aggregate(name: str) -> bool:
 
 __all__ = [
     "FUNCTIONS",
+    "HOLIDAYS",
     "PERIOD_FUNCTIONS",
     "SHORTHANDS",
     "AggregateFunction",

@@ -309,7 +309,7 @@ def _loss(name: str, type_: Type, target: Type | None) -> tuple[str, str] | None
 
 
 def _unknown_column(context: Context, name: str) -> tuple[str, str | None]:
-    hint = did_you_mean(name, [column.name for column in context.state.schema.columns])
+    hint = did_you_mean(name, [column.name for column in context.state.schema.visible])
     return f'the working dataset has no column "{name}"', hint
 
 

@@ -106,7 +106,11 @@ class Context:
     def scope(self, joined: Iterable[Table] = ()) -> Scope:
         """The working table, and the tables that an update joins."""
         working = Table(self.state.table, self.state.schema.types, is_opaque=self.state.is_opaque)
-        return Scope((working, *joined), self.column_elsewhere, self.table_elsewhere)
+        return Scope((working, *joined), self.elsewhere, self.table_elsewhere)
+
+    def elsewhere(self, column: str) -> str | None:
+        """A hint for a column that there is not: one that was dropped, or that is added later."""
+        return WAS_DROPPED if column in self.state.schema.hidden else self.column_elsewhere(column)
 
     def added(self, after: PlanningState) -> tuple[Column, ...]:
         """The columns that the step adds. New columns always come after existing ones."""
@@ -127,6 +131,10 @@ class Context:
         reason = None if column in self.state.schema.types else reserved_because(column)
         if reason is not None:
             problem = f'no column can be called "{column}": {reason}'
+            self.problems.report(INVALID_VALUE.at(span, problem=problem, hint="choose another name"))
+            return False
+        if column.casefold() in map(str.casefold, self.state.schema.hidden):
+            problem = f'"{column}" cannot be set: {WAS_DROPPED}'
             self.problems.report(INVALID_VALUE.at(span, problem=problem, hint="choose another name"))
             return False
         if column in before:
@@ -229,6 +237,9 @@ def _reference(
         return found if isinstance(found, ColumnValue) else (found,)
     return (SYNTAX_ERROR.at(node.region.span, problem=problem, hint=hint),)
 
+
+WAS_DROPPED = "an update before has dropped it"
+"""Why there is no column of a name."""
 
 UNGROUPABLE = frozenset(SYSTEM_COLUMNS) - {"_period", "_labels"}
 """System columns that mean nothing on a summary row."""

@@ -8,11 +8,13 @@ from clew.deferred import dataclass
 from clew.diagnostics import did_you_mean
 from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE
+from clew.lang.types import Kind
 from clew.plan import words
 from clew.plan.lineage import LineageState
 from clew.plan.names import is_label
-from clew.plan.operations.context import Context, PlannedOperation, reads
-from clew.plan.steps import Detail, StepBase
+from clew.plan.operations.context import Context, PlannedOperation, reads, sort_keys
+from clew.plan.sort_keys import SortKey
+from clew.plan.steps import Detail, PlannedExpression, StepBase
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
     from clew.definitions import Output, Scalar
@@ -64,6 +66,11 @@ class OutputStep(StepBase):
     include_deleted: bool
     registers: str | None
     """The dataset that the output becomes a version of."""
+    sorted_by: tuple[SortKey, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    """The columns by whose values rows go to folders."""
+    file_per: PlannedExpression | None = None
+    """There is one file for each value."""
 
     @property
     def capabilities(self) -> tuple[str, ...]:
@@ -96,6 +103,12 @@ class OutputStep(StepBase):
         yield Detail("writes", (self.destination.described, _MODES[self.mode]))
         yield Detail("deleted", ("rows are written too" if self.include_deleted else "rows are not written",))
         yield Detail("columns", (words.enumerated(self.columns),))
+        if self.sorted_by:
+            yield Detail("sorted by", (words.enumerated(key.text for key in self.sorted_by),))
+        if self.partition_by:
+            yield Detail("folders by", (words.enumerated(self.partition_by),))
+        if self.file_per is not None:
+            yield Detail("a file for each", (self.file_per.text,))
         if self.registers:
             yield Detail("becomes", (f"the next version of the dataset {self.registers}",))
 
@@ -110,8 +123,8 @@ class OutputStep(StepBase):
 
     @property
     def columns_named(self) -> tuple[str, ...]:
-        """The columns that it writes."""
-        return self.columns
+        """The columns that it writes, and those by which it arranges rows."""
+        return tuple(dict.fromkeys((*self.columns, *(key.column for key in self.sorted_by))))
 
 
 def plan_output(context: Context, operation: "Output") -> PlannedOperation[OutputStep]:
@@ -125,7 +138,12 @@ def plan_output(context: Context, operation: "Output") -> PlannedOperation[Outpu
         span = arguments.place("register_as_dataset")
         context.problems.report(INVALID_VALUE.at(span, problem=problem, hint="choose another name"))
     keys = _upsert_keys(context, operation, columns)
-    if (operation.selector and selector is None) or columns is None or keys is None:
+    order = sort_keys(arguments.sort, context.scope(), context.problems)
+    file_per = _file_per(context, operation)
+    folders = () if columns is None else _folders(context, operation, columns)
+    is_wrong = (operation.selector and selector is None) or len(order) < len(arguments.sort) or folders is None
+    is_wrong |= arguments.file_per is not None and file_per is None
+    if is_wrong or columns is None or keys is None or folders is None:
         return PlannedOperation(None, context.state)
     target = arguments.destination.target
     further: dict[str, Scalar] = {UPSERT_BY: json.dumps(keys)} if keys else {}
@@ -134,7 +152,7 @@ def plan_output(context: Context, operation: "Output") -> PlannedOperation[Outpu
     step = OutputStep(
         **context.identity(operation),
         selector=selector,
-        reads=reads([("selector", selector)]),
+        reads=reads([("selector", selector), ("file_per", file_per)]),
         adds=(),
         destination=Destination(
             target.datasource_id, target.table, target.path, target.format, _options({**target.options, **further})
@@ -143,6 +161,9 @@ def plan_output(context: Context, operation: "Output") -> PlannedOperation[Outpu
         columns=columns,
         include_deleted=arguments.include_deleted,
         registers=context.catalogue.registered_id(registers) if registers is not None else None,
+        sorted_by=order,
+        partition_by=folders,
+        file_per=file_per,
     )
     return PlannedOperation(step, context.state)
 
@@ -151,7 +172,7 @@ def _columns(context: Context, operation: "Output") -> tuple[str, ...] | None:
     written = operation.arguments.columns
     if written is None:
         system = (*_WRITTEN_BY_DEFAULT, *(("_deleted",) if operation.arguments.include_deleted else ()))
-        return (*(column.name for column in context.state.schema.columns), *system)
+        return (*(column.name for column in context.state.schema.visible), *system)
     named = tuple(context.own_name(name) for name in written)
     known = context.state.schema.types
     is_right = True
@@ -167,6 +188,39 @@ def _columns(context: Context, operation: "Output") -> tuple[str, ...] | None:
             context.problems.report(DUPLICATE_COLUMN.at(span, column=name))
             is_right = False
     return named if is_right else None
+
+
+def _file_per(context: Context, operation: "Output") -> PlannedExpression | None:
+    """What each file is for: something that can be written in its name."""
+    text = operation.arguments.file_per
+    if text is None:
+        return None
+    planned = context.expressions.value(text, context.scope(), "in file_per", None)
+    if planned is not None and planned.tree.type.kind in {Kind.DOUBLE, Kind.TIMESTAMP}:
+        problem = f"no file is called by a {planned.tree.type}"
+        hint = "write a text, an exact number, a date or a truth value"
+        context.problems.report(INVALID_VALUE.at(operation.arguments.place("file_per"), problem=problem, hint=hint))
+        return None
+    return planned
+
+
+def _folders(context: Context, operation: "Output", columns: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The columns of partitions; None where the output cannot be divided by them."""
+    named = tuple(context.own_name(name) for name in operation.arguments.partition_by)
+    for index, name in enumerate(named):
+        problem = None
+        if name not in columns or name == "_row_id":
+            problem = f'partition_by names "{name}", which is not a column that the output writes'
+        elif name in named[:index]:
+            problem = f'partition_by names "{name}" twice'
+        elif len(columns) == len(named):
+            problem = "partition_by names all columns, so that files would have none"
+        if problem is not None:
+            hint = did_you_mean(name, columns) or "list some of the columns of the output"
+            place = operation.arguments.place("partition_by", index)
+            context.problems.report(INVALID_VALUE.at(place, problem=problem, hint=hint))
+            return None
+    return named
 
 
 def _upsert_keys(context: Context, operation: "Output", columns: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -5,16 +5,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from clew.deferred import dataclass
-from clew.diagnostics import Span
+from clew.diagnostics import Span, did_you_mean
+from clew.diagnostics.codes.language import UNKNOWN_COLUMN
 from clew.diagnostics.codes.project import DUPLICATE_ALIAS
-from clew.diagnostics.codes.workspace import INVALID_VALUE
+from clew.diagnostics.codes.workspace import DUPLICATE_COLUMN, INVALID_VALUE, RESERVED_COLUMN
 from clew.lang import Scope, Table
+from clew.lang.text_form import name_text
 from clew.lang.typed import OVER, ColumnValue, columns_of
 from clew.lang.types import NULL
 from clew.lang.windowing import WindowCall
 from clew.plan import words
-from clew.plan.columns import Column
+from clew.plan.columns import SYSTEM_COLUMNS, Column
 from clew.plan.expressions import types_of
+from clew.plan.joined_days import on_day, read_on
 from clew.plan.lineage import LineageState, Origins
 from clew.plan.operations.context import Context, PlannedOperation, PlanningState, dataset_table, reads
 from clew.plan.steps import Assignment, ChangingStepBase, Detail, Join, PlannedExpression, Read, StepDataset
@@ -32,6 +35,8 @@ class UpdateStep(ChangingStepBase):
     assignments: tuple[Assignment, ...]
     windows: tuple[WindowCall, ...] = ()
     """The calls with OVER in its assignments. There they are columns of the table `OVER`."""
+    drops: tuple[str, ...] = ()
+    """The columns that later steps do not see, also those that got another name."""
 
     @property
     def capabilities(self) -> tuple[str, ...]:
@@ -41,8 +46,9 @@ class UpdateStep(ChangingStepBase):
 
     @property
     def summary(self) -> str:
-        """The columns that it sets."""
-        return f"sets {', '.join(self.columns_set)}"
+        """The columns that it sets and drops."""
+        drops = f"drops {', '.join(self.drops)}" if self.drops else ""
+        return ", ".join(filter(None, (f"sets {', '.join(self.columns_set)}" if self.assignments else "", drops)))
 
     def details(self) -> Iterator[Detail]:
         """Its rows, its joins and its assignments."""
@@ -51,6 +57,8 @@ class UpdateStep(ChangingStepBase):
             described = f"{join.alias} = {words.dataset(join.dataset)}"
             yield Detail("joins", (described, f"on {join.on.text}", words.found(join.dataset)))
         yield from words.assigned(self.assignments)
+        if self.drops:
+            yield Detail("drops", (", ".join(self.drops),))
         if self.windows:
             yield Detail("windows", tuple(each.column for each in self.windows))
 
@@ -78,6 +86,11 @@ class UpdateStep(ChangingStepBase):
     def columns_calculated(self) -> tuple[str, ...]:
         """The columns that it assigns."""
         return self.columns_set
+
+    @property
+    def columns_dropped(self) -> tuple[str, ...]:
+        """What it drops."""
+        return self.drops
 
     @property
     def columns_named(self) -> tuple[str, ...]:
@@ -111,10 +124,15 @@ def plan_update(context: Context, operation: "Update") -> PlannedOperation[Updat
     selector = context.expressions.selector(operation.selector, scope) if operation.selector else None
     windows = list[WindowCall]()
     values = _values(context, operation, scope, windows)
+    renamed, drops = _renamed(context, operation, values), _dropped(context, operation)
+    if renamed is not None:
+        values |= renamed
     state = _state_after(context, selector, joins, values, windows)
+    if drops is not None:
+        state = replace(state, schema=state.schema.without(drops))
     is_wrong = (operation.selector and not selector) or None in values.values()
     is_wrong |= _chooses_by_joins(context, operation, selector, windows)
-    if is_wrong or len(joins) < len(operation.arguments.joins):
+    if is_wrong or renamed is None or drops is None or len(joins) < len(operation.arguments.joins):
         return PlannedOperation(None, state)
     step = UpdateStep(
         **context.identity(operation),
@@ -135,8 +153,61 @@ def plan_update(context: Context, operation: "Update") -> PlannedOperation[Updat
             if value is not None
         ),
         windows=tuple(windows),
+        drops=drops,
     )
     return PlannedOperation(step, state)
+
+
+def _renamed(
+    context: Context, operation: "Update", before: Mapping[str, PlannedExpression | None]
+) -> dict[str, PlannedExpression | None] | None:
+    """The columns that get the values of others, which are dropped; None if one cannot."""
+    found = dict[str, PlannedExpression | None]()
+    is_right = True
+    for old, new in operation.arguments.rename.items():
+        place = operation.arguments.place("rename", old)
+        name = context.own_name(old)
+        if not _can_go(context, name, place):
+            is_right = False
+        elif new in context.state.schema.types:
+            problem = f'"{old}" cannot be called "{new}": there is such a column'
+            context.problems.report(INVALID_VALUE.at(place, problem=problem, hint="choose another name"))
+            is_right = False
+        elif not context.can_be_set(new, place, {*before, *found}):
+            is_right = False
+        else:
+            tree = ColumnValue(context.state.table, name, context.state.schema.types[name])
+            found[new] = PlannedExpression(name_text(name), tree)
+    return found if is_right else None
+
+
+def _dropped(context: Context, operation: "Update") -> tuple[str, ...] | None:
+    """The columns that later operations do not see; None if one cannot be dropped."""
+    found = [context.own_name(name) for name in operation.arguments.rename]
+    is_right = True
+    for index, written in enumerate(operation.arguments.drop):
+        name, place = context.own_name(written), operation.arguments.place("drop", index)
+        if name in found:
+            context.problems.report(DUPLICATE_COLUMN.at(place, column=name, hint="it is dropped or renamed already"))
+            is_right = False
+        elif _can_go(context, name, place):
+            found.append(name)
+        else:
+            is_right = False
+    return tuple(found) if is_right else None
+
+
+def _can_go(context: Context, name: str, place: Span) -> bool:
+    """Whether a column can be dropped or get another name; says why not."""
+    if name in SYSTEM_COLUMNS:
+        context.problems.report(RESERVED_COLUMN.at(place, column=name, action="dropped or renamed", hint=None))
+        return False
+    if name in context.state.schema.types or context.state.is_opaque:
+        return name in context.state.schema.types
+    known = [column.name for column in context.state.schema.visible]
+    hint = context.elsewhere(name) or did_you_mean(name, known)
+    context.problems.report(UNKNOWN_COLUMN.at(place, column=name, table=context.state.table, hint=hint))
+    return False
 
 
 def _chooses_by_joins(
@@ -144,7 +215,12 @@ def _chooses_by_joins(
 ) -> bool:
     """Which rows are in a window must be known before anything is looked up for them."""
     own = {context.state.table}
-    if not windows or selector is None or {table for table, _ in columns_of(selector.tree)} <= own:
+    if (
+        not windows
+        or selector is None
+        or not context.state.table
+        or {table for table, _ in columns_of(selector.tree)} <= own
+    ):
         return False
     assert operation.selector is not None  # noqa: S101 - it has been planned
     problem = "the selector of an update with OVER reads columns of a join"
@@ -171,7 +247,8 @@ def _joins(context: Context, operation: "Update") -> tuple[tuple[Join, ...], Sco
     joins = list[Join]()
     scope = replace(context.scope(), column_elsewhere=lambda name: _added_here(context, operation, name))
     for join in operation.arguments.joins:
-        use = context.catalogue.use(join.dataset, context.problems)
+        use = read_on(context.catalogue.use(join.dataset, context.problems), join, context.problems)
+        before = scope
         taken = next((table for table in scope.tables if table.name.casefold() == join.alias.casefold()), None)
         if taken is not None:
             where = " by the project's own table" if taken is scope.tables[0] else " by a join before it"
@@ -182,6 +259,7 @@ def _joins(context: Context, operation: "Update") -> tuple[tuple[Join, ...], Sco
             table = dataset_table(use, join.alias) if use else Table(join.alias, {}, is_opaque=True)
             scope = replace(scope, tables=(*scope.tables, table))
         condition = context.expressions.condition(join.on, _scope_of_condition(scope, operation, join), _CONDITION)
+        condition = on_day(condition, join, before, context.expressions)
         if use is not None and condition is not None and taken is None:
             joins.append(Join(join.alias, use, condition))
     return tuple(joins), scope

@@ -247,6 +247,13 @@ class WhyNotDocument(ApiDocument):
     never_loaded: Json | None = None
 
 
+class QuarantineDocument(ApiDocument):
+    """The rows that a run did not load, with file, line, column, value and reason."""
+
+    run_id: str
+    rows: list[Json]
+
+
 class ReconciliationDocument(ApiDocument):
     """For each output, what came in and what went out, in rows and control totals."""
 

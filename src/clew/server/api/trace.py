@@ -13,6 +13,7 @@ from clew.server.api.documents import (
     ChecksDocument,
     ExplanationDocument,
     HistoryDocument,
+    QuarantineDocument,
     ReconciliationDocument,
     RowsDocument,
     StateDocument,
@@ -242,6 +243,24 @@ def reconciliation(run: str, request: Request, visit: RowVisit) -> Response:
     return unchanging(
         request, lambda: found.reconcile().to_json(), found.id, found.record.last_seq, traced.policy.fingerprint
     )
+
+
+@router.get(
+    "/runs/{run}/quarantine",
+    summary="List the rows that were not loaded",
+    responses={200: {"model": QuarantineDocument}},
+)
+def quarantine(
+    run: str,
+    visit: RowVisit,
+    dataset: Annotated[str | None, Query(max_length=200, description="Only the rows of this dataset.")] = None,
+) -> JSONResponse:
+    """Rows that are not as their dataset says, with file, line, column, value and reason."""
+    found = visit.workspace.find_run(run)
+    found.open_trace()  # While the run is running there is nothing to read, so there is no read to record.
+    visit.has_read(Subject.TRACE, found.id, "quarantine")
+    rows = [row.to_json() for row in found.quarantine(dataset)]
+    return JSONResponse({"run_id": found.id, "rows": rows}, headers={"Cache-Control": "no-store"})
 
 
 @router.get(

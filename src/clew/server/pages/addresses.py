@@ -56,6 +56,11 @@ def explanation(run_id: str, row_id: str, column: str, **query: object) -> str:
     return _with(f"{run(run_id)}/explain", {"row": row_id, "column": column, **query})
 
 
+def explained_rows(run_id: str, row_id: str, column: str, **query: object) -> str:
+    """More of the rows behind a summary, for a script that adds them to the explanation."""
+    return _with(f"{run(run_id)}/explain/rows", {"row": row_id, "column": column, **query})
+
+
 def download(run_id: str, row_id: str, column: str, **query: object) -> str:
     """The same explanation as one file."""
     return _with(f"{run(run_id)}/explain.html", {"row": row_id, "column": column, **query})
@@ -86,9 +91,19 @@ def why_not(run_id: str, **query: object) -> str:
     return _with(f"{run(run_id)}/why-not", query)
 
 
+def driver_log(run_id: str) -> str:
+    """What the drivers of a run did and met."""
+    return f"{run(run_id)}/log"
+
+
 def reconciliation(run_id: str) -> str:
     """What came in and went out of a run."""
     return f"{run(run_id)}/reconciliation"
+
+
+def quarantine(run_id: str) -> str:
+    """The rows that a run kept apart."""
+    return f"{run(run_id)}/quarantine"
 
 
 def compare(run_id: str, **query: object) -> str:

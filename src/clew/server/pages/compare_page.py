@@ -56,7 +56,18 @@ class ComparedRow:
     key: str
     address_a: str | None
     address_b: str | None
-    changes: tuple[tuple[str, str, str], ...]
+    changes: tuple["ComparedValue", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedValue:
+    """A value that differs, with the addresses of its explanations."""
+
+    column: str
+    old: str
+    new: str
+    why_a: str | None
+    why_b: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,7 @@ def compare_page(trace: SeenTrace, others: Sequence[tuple[str, str]], query: Com
     return ComparePage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         others=tuple(OtherRun(run_id, name, run_id == query.other) for run_id, name in others),
         outputs=tuple((step.seq, step.name, step.seq == chosen) for step in outputs),
@@ -174,14 +185,20 @@ def _row(found: RunComparison, row: DifferingRow) -> ComparedRow:
         address_a=None if row.row_a is None else addresses.row(found.run_a, row.row_a),
         address_b=None if row.row_b is None else addresses.row(found.run_b, row.row_b),
         changes=tuple(
-            (
+            ComparedValue(
                 name,
                 "" if row.change == "only_in_b" else words.cell(each.old).text,
                 "" if row.change == "only_in_a" else words.cell(each.new).text,
+                _why(found.run_a, row.row_a, name, found.point_a.seq),
+                _why(found.run_b, row.row_b, name, found.point_b.seq),
             )
             for name, each in row.columns.items()
         ),
     )
+
+
+def _why(run_id: str, row_id: str | None, column: str, seq: int) -> str | None:
+    return None if row_id is None else addresses.explanation(run_id, row_id, column, at=seq)
 
 
 def _remarks(found: RunComparison) -> tuple[str, ...]:

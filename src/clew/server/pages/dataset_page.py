@@ -1,16 +1,21 @@
 """A dataset: what it is, its columns with their classes, who produces and who reads it, and its versions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from clew.api.datasets import DatasetView, VersionView
+from clew.api.run import Run
 from clew.api.workspace_files import WorkspaceFiles
 from clew.deferred import dataclass
 from clew.definitions import Dataset
 from clew.diagnostics import UserError
 from clew.plan import Plan
 from clew.plan.words import whereabouts
-from clew.server.pages import addresses
+from clew.privacy.seen_trace import RowsRead
+from clew.server.pages import addresses, words
+from clew.server.pages.output_page import condition_of, output_step
+from clew.server.pages.words import ValueCell
 
+_FEW = 8
 _MODES = {
     "period": "rows belong to periods; a run sees those of its own",
     "bitemporal": "rows are in force for a time; a run sees those of the first day of its period",
@@ -55,9 +60,59 @@ class DatasetPage:
     producers: tuple[Neighbour, ...]
     readers: tuple[Neighbour, ...]
     versions: tuple[VersionView, ...]
+    preview: "Preview | None"
 
 
-def dataset_page(view: DatasetView, files: WorkspaceFiles) -> DatasetPage:
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A few rows of the dataset, and where they are from."""
+
+    told: str
+    address: str
+    """The run that read or wrote them."""
+    head: tuple[tuple[str, bool], ...]
+    """Columns, and whether each holds numbers."""
+    rows: tuple[tuple[ValueCell, ...], ...]
+    problem: str = ""
+    """Why there are none to show."""
+
+
+def preview_of(view: DatasetView, runs: Sequence[Run], find: Callable[[str], Run]) -> Preview | None:
+    """The first rows that the newest version has, or that a run has read; None where no run has."""
+    if view.versions and view.versions[0].written:
+        written = view.versions[0].written[-1]
+        run = find(written.run_id)
+        return _shown(run, "written", lambda: _written(run, written.seq))
+    for run in runs:
+        if run.plan is not None and any(use.dataset_id == view.dataset for use in run.plan.datasets_read):
+            return _shown(run, "read", lambda run=run: run.first_read(view.dataset))  # type: ignore[misc]
+    return None
+
+
+def _written(run: Run, seq: int) -> RowsRead:
+    trace = run.open_trace()
+    step = output_step(trace, seq)
+    found = trace.search(condition_of(step), seq, limit=_FEW)
+    types = dict(trace.columns.columns(trace.run.columns(seq)))
+    columns = tuple((name, types[name]) for name in step.columns if name in types)
+    return RowsRead(columns, tuple(row.state for row in found.rows))
+
+
+def _shown(run: Run, how: str, ask: Callable[[], RowsRead]) -> Preview:
+    told = f"The first rows that were {how} for {run.period}"
+    try:
+        found = ask()
+    except UserError as error:
+        return Preview(told, addresses.run(run.id), (), (), error.diagnostic.message)
+    return Preview(
+        told=told,
+        address=addresses.run(run.id),
+        head=tuple((name, type_.is_numeric) for name, type_ in found.columns),
+        rows=tuple(tuple(words.cell(row.get(name)) for name, _ in found.columns) for row in found.rows),
+    )
+
+
+def dataset_page(view: DatasetView, files: WorkspaceFiles, preview: Preview | None = None) -> DatasetPage:
     """The page of a dataset."""
     declared = next((each for each in files.loaded.workspace.datasets if each.id == view.dataset), None)
     plans = list(_plans(files))
@@ -81,6 +136,7 @@ def dataset_page(view: DatasetView, files: WorkspaceFiles) -> DatasetPage:
         ),
         readers=tuple(_readers(view.dataset, plans)),
         versions=view.versions,
+        preview=preview,
     )
 
 

@@ -125,7 +125,12 @@ class Rest:
     share: str | None
     """Their share of the sum."""
     address: str | None
+    """The page with more of them; None where one page would be too large."""
     offered: int
+    more: str | None = None
+    """Where a script gets the next of them, piece by piece."""
+    shown: int = 0
+    """How many rows are shown before them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +179,7 @@ def unlinked(node: TreeNode) -> TreeNode:
         row_address=None,
         address=None,
         in_run=replace(node.in_run, address=None) if node.in_run else None,
-        rest=replace(node.rest, address=None) if node.rest else None,
+        rest=replace(node.rest, address=None, more=None) if node.rest else None,
         cut=None if node.cut is None else "",
         joined=replace(node.joined, what_if=None) if node.joined else None,
         children=tuple(map(unlinked, node.children)),

@@ -1,16 +1,20 @@
 """An explanation as a tree to unfold: on a page, and in a self-contained file."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
+from decimal import Decimal
 
 from clew.change.restating import Restatements
 from clew.deferred import dataclass
 from clew.explain.tree import Explanation
 from clew.server.pages import addresses, words
 from clew.server.pages.explain_nodes import TreeNode, unlinked, walk
-from clew.server.pages.explain_tree import TitleOf, tree_of
+from clew.server.pages.explain_tree import Before, TitleOf, tree_of
 
 TOP = 5
+_MOST_SHARE = 10**12
+"""Parts of a sum are small numbers, unless the sum is almost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +36,91 @@ class ExplainPage:
     download_address: str
     evidence_address: str
     json_address: str
-    verdict: str
-    is_verified: bool | None
-    """Whether every recomputed value is equal; None if there was nothing to recompute."""
+    verdict: "Verdict"
     checked: int
     restated_address: str
     restated: tuple[str, ...] | None
     """What earlier runs had in its place, in sentences; None if that was not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What recomputing the values of a page gave, and how many of them are not explained on it."""
+
+    equal: int = 0
+    differing: int = 0
+    unchecked: int = 0
+    left_out: int = 0
+
+    @classmethod
+    def of(cls, nodes: Iterable[TreeNode]) -> "Verdict":
+        """The verdict about nodes of a tree."""
+        nodes = list(nodes)
+        found = Counter(node.formula.outcome for node in nodes if node.formula)
+        left_out = sum(node.cut is not None for node in nodes)
+        return cls(found["equal"], found["differs"], found["not checked"], left_out)
+
+    @classmethod
+    def read(cls, text: str) -> "Verdict":
+        """The verdict that `written` gave; none where it is something else."""
+        numbers = text.split(".")
+        return cls(*map(int, numbers)) if len(numbers) == 4 and all(map(str.isdecimal, numbers)) else cls()
+
+    @property
+    def written(self) -> str:
+        """The numbers, for the script that asks for more rows."""
+        return f"{self.equal}.{self.differing}.{self.unchecked}.{self.left_out}"
+
+    def __add__(self, other: "Verdict") -> "Verdict":
+        return Verdict(
+            self.equal + other.equal,
+            self.differing + other.differing,
+            self.unchecked + other.unchecked,
+            self.left_out + other.left_out,
+        )
+
+    @property
+    def is_verified(self) -> bool | None:
+        """Whether every recomputed value is equal; None if there was nothing to recompute."""
+        return None if not self.equal + self.differing + self.unchecked else not self.differing
+
+    @property
+    def text(self) -> str:
+        """The verdict in a sentence."""
+        return words.joined(self._recomputed, _left_out(self.left_out))
+
+    @property
+    def _recomputed(self) -> str:
+        if self.differing:
+            return f"{words.counted(self.differing, 'value')} on this page differed when recomputed"
+        if self.is_verified is None:
+            return "nothing to recompute: the value was taken as it was"
+        rest = f"; {words.counted(self.unchecked, 'expression')} could not be checked" if self.unchecked else ""
+        return f"{words.counted(self.equal, 'expression')} on this page recomputed: all equal{rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class MoreRows:
+    """More of the rows behind a summary, and the verdict about the page once they are on it."""
+
+    root: TreeNode
+    verdict: Verdict
+
+
+def more_rows(explanation: Explanation, title_of: TitleOf, before: Before, so_far: Verdict) -> MoreRows:
+    """The next rows of a summary."""
+    root = tree_of(explanation, title_of, before)
+    return MoreRows(root, so_far + Verdict.of(node for parent in root.parents for node in walk(parent)))
+
+
+def rows_before(skip: int, scale: str, share: str) -> Before:
+    """What is on the page already, as its script tells it: numbers that only decide how bars and shares look."""
+    try:
+        part, largest = Decimal(share or 0), Decimal(scale or 0)
+    except ArithmeticError:
+        return Before(skip)
+    is_a_share = part.is_finite() and largest.is_finite() and max(abs(part), abs(largest)) < _MOST_SHARE
+    return Before(skip, part, abs(largest) or None) if is_a_share else Before(skip)
 
 
 def explain_page(
@@ -48,8 +130,7 @@ def explain_page(
     root = tree_of(explanation, title_of)
     run_id, row_id, column, at = explanation.run_id, explanation.row_id, explanation.column, explanation.at
     title = title_of(run_id)
-    outcomes = [node.formula.outcome for node in walk(root) if node.formula]
-    left_out = sum(node.cut is not None for node in walk(root))
+    verdict = Verdict.of(walk(root))
     return ExplainPage(
         run_id=run_id,
         run_address=addresses.run(run_id),
@@ -66,9 +147,8 @@ def explain_page(
         download_address=addresses.download(run_id, row_id, column, at=at, top=top),
         evidence_address=addresses.evidence(run_id, row=row_id, column=column, at=at),
         json_address=addresses.as_json(addresses.explanation(run_id, row_id, column, at=at, top=top)),
-        verdict=words.joined(_verdict(outcomes), _left_out(left_out)),
-        is_verified=None if not outcomes else "differs" not in outcomes,
-        checked=outcomes.count("equal"),
+        verdict=verdict,
+        checked=verdict.equal,
         restated_address=addresses.explanation(run_id, row_id, column, at=at, top=top, restated="true"),
         restated=None if restated is None else restated.to_lines(),
     )
@@ -86,13 +166,3 @@ def _left_out(values: int) -> str:
     return (
         f"but {words.counted(values, 'value')} {'is' if values == 1 else 'are'} not explained here: each has its link"
     )
-
-
-def _verdict(outcomes: Sequence[str]) -> str:
-    differing, unchecked = outcomes.count("differs"), outcomes.count("not checked")
-    if differing:
-        return f"{words.counted(differing, 'value')} on this page differed when recomputed"
-    if not outcomes:
-        return "nothing to recompute: the value was taken as it was"
-    rest = f"; {words.counted(unchecked, 'expression')} could not be checked" if unchecked else ""
-    return f"{words.counted(outcomes.count('equal'), 'expression')} on this page recomputed: all equal{rest}"

@@ -38,7 +38,11 @@ from clew.server.pages.explain_nodes import (
 )
 from clew.server.pages.words import ValueCell
 
-_MORE = (5, 50, 500)
+MOST_ON_A_PAGE = 500
+"""Rows of a summary that are explained before the page is sent."""
+MOST_STREAMED = 5000
+"""Rows that a script adds to it, piece by piece."""
+_MORE = (5, 50, MOST_ON_A_PAGE, MOST_STREAMED)
 _BAR = 100
 
 
@@ -57,9 +61,20 @@ TitleOf = Callable[[str], RunTitle]
 """The title of a run by its id."""
 
 
-def tree_of(explanation: Explanation, title_of: TitleOf) -> TreeNode:
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The rows of a summary that are on the page already."""
+
+    rows: int = 0
+    share: Decimal = Decimal(0)
+    """Their part of the sum."""
+    largest: Decimal | None = None
+    """The largest part that one of them is, which gives all bars their scale."""
+
+
+def tree_of(explanation: Explanation, title_of: TitleOf, before: Before | None = None) -> TreeNode:
     """The tree of an explanation."""
-    return _Tree(title_of, explanation).value(explanation)
+    return _Tree(title_of, explanation, before).value(explanation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,7 @@ class _Tree:
 
     title_of: TitleOf
     root: Explanation
+    before: Before | None = None
 
     def value(self, explanation: Explanation, name: str | None = None) -> TreeNode:
         """A value and the nodes below it."""
@@ -141,7 +157,9 @@ class _Tree:
         )
 
     def _summarised(self, cause: Summarised, about: "_About", explanation: Explanation) -> TreeNode:
-        largest = max((abs(each.share) for each in cause.parents.contributors if each.share is not None), default=None)
+        shares = [abs(each.share) for each in cause.parents.contributors if each.share is not None]
+        before = self.before or Before()
+        largest = before.largest or max(shares, default=None)
         rows = words.counted(cause.parents.count, "row")
         return about.node(
             how=f"summed from {rows} of {cause.of}" if largest is not None else f"from {rows} of {cause.of}",
@@ -149,7 +167,7 @@ class _Tree:
             group=_pairs(cause.group),
             formula=_formula(cause.expression, (), explanation.value, cause.recomputed),
             parents=tuple(self._contributor(each, largest) for each in cause.parents.contributors),
-            rest=self._rest(cause, explanation),
+            rest=self._rest(cause, explanation, before),
         )
 
     def _contributor(self, each: Contributor, largest: Decimal | None) -> TreeNode:
@@ -175,20 +193,33 @@ class _Tree:
             is_source=source is not None and not inputs,
         )
 
-    def _rest(self, cause: Summarised, explanation: Explanation) -> Rest | None:
-        left = cause.parents.count - len(cause.parents.contributors)
+    def _rest(self, cause: Summarised, explanation: Explanation, before: Before) -> Rest | None:
+        seen = before.rows + len(cause.parents.contributors)
+        left = cause.parents.count - seen
         if left <= 0:
             return None
         shares = [each.share for each in cause.parents.contributors]
         known = [share for share in shares if share is not None]
-        share = words.percent(1 - sum(known, Decimal(0))) if known and len(known) == len(shares) else None
-        offered = next((number for number in _MORE if number > len(cause.parents.contributors)), None)
+        share = (
+            words.percent(1 - before.share - sum(known, Decimal(0))) if known and len(known) == len(shares) else None
+        )
+        offered = next((number for number in _MORE if number > seen), None)
         if offered is None:
             return Rest(left, share, None, 0)
         address = addresses.explanation(
             explanation.run_id, explanation.row_id, explanation.column, at=explanation.at, top=offered
         )
-        return Rest(left, share, address, min(offered, cause.parents.count))
+        scale = before.largest or max(map(abs, known), default=None)
+        more = addresses.explained_rows(
+            explanation.run_id,
+            explanation.row_id,
+            explanation.column,
+            at=explanation.at,
+            scale=scale,
+            share=before.share + sum(known, Decimal(0)),
+        )
+        is_a_page = offered <= MOST_ON_A_PAGE
+        return Rest(left, share, address if is_a_page else None, min(offered, cause.parents.count), more, seen)
 
     def _input(self, each: Input) -> TreeNode:
         upstream = self._elsewhere(each.upstream)

@@ -24,7 +24,7 @@ class ShownStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownOutput:
+class MovedOutput:
     """An output, and the totals of it that would move."""
 
     name: str
@@ -45,7 +45,7 @@ class ImpactPage:
     is_answered: bool
     summary: str
     steps: tuple[ShownStep, ...]
-    outputs: tuple[ShownOutput, ...]
+    outputs: tuple[MovedOutput, ...]
     remarks: tuple[str, ...]
     problem: str | None
 
@@ -60,7 +60,7 @@ def impact_page(trace: SeenTrace, project: str, ask: Callable[[], PlanImpact]) -
     return ImpactPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         project=project,
         project_address=addresses.project(project),
@@ -83,8 +83,8 @@ def _step(step: StepImpact) -> ShownStep:
     return ShownStep(step.seq, step.name, step.fate, _STYLES[step.fate], step.told)
 
 
-def _output(output: OutputImpact) -> ShownOutput:
-    return ShownOutput(
+def _output(output: OutputImpact) -> MovedOutput:
+    return MovedOutput(
         name=f"{output.seq} · {output.name}",
         sentence=output.sentence,
         totals=tuple(

@@ -231,7 +231,7 @@ def _columns(plan: Plan) -> tuple[ColumnOrigin, ...]:
             influenced_by=tuple(map(_named, each.influenced_by)),
             datasets=tuple(dict.fromkeys(source.dataset for source in each.derives_from)),
         )
-        for each in plan.lineage
+        for each in plan.lineage_at_end
     )
 
 

@@ -16,6 +16,7 @@ from clew.diagnostics.diagnostic import LINE_BREAK
 from clew.events.envelope import StoredEvent
 from clew.events.sentences import OF_STEPS, sentence
 from clew.events.snapshot import RunStatus
+from clew.events.values import LOAD_STEP
 from clew.runs.signals import SignalType
 from clew.server.pages import addresses, words
 from clew.server.pages.runs_page import rows_changed
@@ -220,12 +221,15 @@ class RunPage:
     """The rows behind the numbers of each step, by its id: exactly those that it loaded, changed or wrote."""
     why_not_address: str | None
     reconciliation_address: str | None
+    quarantine_address: str | None
     compare_address: str | None
     why_changed_address: str | None
     what_if_address: str | None
     rerun_address: str | None
     """Where a rerun is requested; None while the run has not ended, and for those who may start none."""
     evidence_address: str | None
+    log_address: str | None
+    """None for those who do not operate runs."""
     verified: str | None
     """When it was last verified, by whom, and with which result."""
     is_intact: bool
@@ -240,6 +244,7 @@ class Around:
     may_read_rows: bool
     may_read_captures: bool
     may_start: bool
+    may_read_log: bool
     verification: VerificationRecord | None
     source_of: Callable[[str], str | None]
     """The text of a file, as of the run's version if that is known."""
@@ -285,14 +290,21 @@ def run_page(view: RunView, inputs: Sequence[RunInput], events: Sequence[StoredE
         step_addresses=dict(_step_addresses(record.run_id, steps)) if readable else {},
         why_not_address=addresses.why_not(record.run_id) if has_output else None,
         reconciliation_address=addresses.reconciliation(record.run_id) if has_output else None,
+        quarantine_address=addresses.quarantine(record.run_id) if has_output and _kept_rows_apart(view) else None,
         compare_address=addresses.compare(record.run_id) if has_output else None,
         why_changed_address=addresses.why_changed(record.run_id) if has_output else None,
         what_if_address=addresses.what_if(record.run_id) if has_output else None,
         rerun_address=addresses.rerun(record.run_id) if around.may_start and snapshot.status.is_terminal else None,
+        log_address=addresses.driver_log(record.run_id) if around.may_read_log else None,
         verified=None if around.verification is None else _verified(around.verification),
         is_intact=around.verification is None or around.verification.is_intact,
         evidence_address=addresses.evidence(record.run_id) if readable and view.plan is not None else None,
     )
+
+
+def _kept_rows_apart(view: RunView) -> bool:
+    load = view.snapshot.step(LOAD_STEP)
+    return load is not None and bool(load.counts.get("quarantined"))
 
 
 def _verified(record: VerificationRecord) -> str:

@@ -127,7 +127,7 @@ def what_if_page(trace: SeenTrace, query: WhatIfQuery, ask: Ask, sense: AskWhatI
     return WhatIfPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         settings=(*query.sets, query.draft),
         drops=(*query.drops, ""),

@@ -8,6 +8,7 @@ from clew.deferred import dataclass
 from clew.diagnostics import UserError, render
 from clew.privacy.seen_trace import SeenTrace
 from clew.server.pages import addresses, words
+from clew.server.pages.drawing.bridge_chart import BridgePicture, bridge_picture
 
 _WIDTH = 1000
 """Of the drawing, in its own units."""
@@ -65,6 +66,7 @@ class WhyChangedPage:
     value_a: str
     value_b: str
     bars: tuple[WaterfallBar, ...]
+    picture: BridgePicture | None
     remarks: tuple[str, ...]
     problem: str | None
 
@@ -89,7 +91,7 @@ def why_changed_page(
     return WhyChangedPage(
         run_id=trace.run_id,
         run_address=addresses.run(trace.run_id),
-        title=trace.plan.title,
+        title=words.isolated(trace.plan.title),
         period=trace.period,
         others=tuple((run_id, name, run_id == query.other) for run_id, name in others),
         columns=tuple((name, name == query.column) for name in columns),
@@ -100,9 +102,14 @@ def why_changed_page(
         value_a=f"{answer.value_a:,f}" if answer else "",
         value_b=f"{answer.value_b:,f}" if answer else "",
         bars=_bars(answer) if answer else (),
+        picture=_picture(answer) if answer else None,
         remarks=(*answer.notes, *(f"Without effect: {each}." for each in answer.without_effect)) if answer else (),
         problem=problem,
     )
+
+
+def _picture(found: ChangeBridge) -> BridgePicture:
+    return bridge_picture(found.value_a, [(cause.title, cause.amount) for cause in found.causes], found.value_b)
 
 
 def _bars(found: ChangeBridge) -> tuple[WaterfallBar, ...]:

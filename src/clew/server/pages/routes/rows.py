@@ -11,8 +11,9 @@ from clew.privacy.seen_trace import SeenTrace
 from clew.server.access.visit import RowVisit, Visit
 from clew.server.api.evidence import pack_of
 from clew.server.pages import words
-from clew.server.pages.explain_page import TOP, explain_file, explain_page
-from clew.server.pages.explain_tree import RunTitle
+from clew.server.pages.explain_page import TOP, Verdict, explain_file, explain_page, more_rows, rows_before
+from clew.server.pages.explain_tree import MOST_ON_A_PAGE, MOST_STREAMED, RunTitle
+from clew.server.pages.quarantine_page import quarantine_page
 from clew.server.pages.reconciliation_page import reconciliation_page
 from clew.server.pages.rendering import AtDesk
 from clew.server.pages.row_page import row_page
@@ -21,7 +22,7 @@ from clew.server.pages.why_not_page import WhyNotQuery, why_not_page
 
 router = APIRouter()
 
-_MOST_PARENTS = 500
+_MOST_AT_ONCE = 100
 _LONGEST_TRAIL = 60
 StepQuery = Annotated[int | None, Query(ge=0)]
 
@@ -107,6 +108,27 @@ def evidence_file(
     return pack_of(visit, found, row=wanted[0], column=wanted[1], where=None, at=at, output=None)
 
 
+@router.get("/runs/{run}/explain/rows")
+def explained_rows(
+    run: str,
+    row: str,
+    column: str,
+    visit: RowVisit,
+    desk: AtDesk,
+    at: StepQuery = None,
+    skip: Annotated[int, Query(ge=0, lt=MOST_STREAMED)] = 0,
+    top: Annotated[int, Query(ge=1, le=MOST_STREAMED)] = TOP,
+    scale: Annotated[str, Query(max_length=60)] = "",
+    share: Annotated[str, Query(max_length=60)] = "",
+    verdict: Annotated[str, Query(max_length=60)] = "",
+) -> Response:
+    """More of the rows behind a summary. A script asks for them piece by piece, so that the first are there at once."""
+    last = min(top, skip + _MOST_AT_ONCE)
+    found = _explained(visit, run, row, column, at, last, skip)
+    before, so_far = rows_before(skip, scale, share), Verdict.read(verdict)
+    return desk.fragment("explain_rows.html", more_rows(found, lambda run_id: title_of(visit, run_id), before, so_far))
+
+
 @router.get("/runs/{run}/explain")
 @router.get("/runs/{run}/explain.json")
 def explanation(
@@ -168,6 +190,22 @@ def reconciliation(run: str, visit: RowVisit, desk: AtDesk) -> Response:
     )
 
 
+@router.get("/runs/{run}/quarantine")
+@router.get("/runs/{run}/quarantine.json")
+def quarantine(run: str, visit: RowVisit, desk: AtDesk) -> Response:
+    """The rows that were not loaded, with the reasons."""
+    asked = visit.workspace.find_run(run)
+    trace = asked.open_trace()
+    visit.has_read(Subject.TRACE, trace.run_id, "quarantine")
+    return desk.page(
+        visit,
+        "quarantine.html",
+        section="Runs",
+        page=lambda: quarantine_page(trace.run_id, asked.quarantine(), trace.plan.title, trace.period),
+        document=lambda: {"run_id": trace.run_id, "rows": [row.to_json() for row in asked.quarantine()]},
+    )
+
+
 def _at_step(trace: SeenTrace, row: str, seq: int) -> dict[str, object]:
     return {"at": seq, "row_at_step": trace.state(row, seq).to_json()["row_at_step"]}
 
@@ -179,7 +217,9 @@ def title_of(visit: Visit, run_id: str) -> RunTitle:
     return RunTitle(words.isolated(view.plan.title if view.plan else request.project_id), request.period)
 
 
-def _explained(visit: Visit, run: str, row: str, column: str, at: int | None, top: int) -> ExplainedValue:
+def _explained(
+    visit: Visit, run: str, row: str, column: str, at: int | None, top: int, skip: int = 0
+) -> ExplainedValue:
     asked = visit.workspace.find_run(run)
     visit.has_read(Subject.EXPLANATION, asked.id, f"row {row} column {column}")
-    return asked.explain(row, column, at=at, top=min(top, _MOST_PARENTS))
+    return asked.explain(row, column, at=at, top=top if skip else min(top, MOST_ON_A_PAGE), skip=skip)

@@ -12,8 +12,10 @@ from clew.auth.roles import Permission
 from clew.events.snapshot import RunStatus
 from clew.server.access.visit import AskingVisit, RunVisit, Visit, may
 from clew.server.pages import addresses
+from clew.server.pages.log_page import LogPage, log_page
 from clew.server.pages.overview_page import overview_page
 from clew.server.pages.rendering import AtDesk
+from clew.server.pages.routes.rows import title_of
 from clew.server.pages.run_page import Around, RunPage, run_page
 from clew.server.pages.runs_page import RunListQuery, RunsPage, runs_page
 from clew.server.pages.search_page import search_page
@@ -111,6 +113,27 @@ def run_fragment(run: str, visit: RunVisit, desk: AtDesk) -> Response:
     return desk.fragment("run_state.html", _run_page(visit, visit.workspace.get_run(run)))
 
 
+@router.get("/runs/{run}/log")
+@router.get("/runs/{run}/log.json")
+def driver_log(run: str, visit: Annotated[Visit, may(Permission.SEND_SIGNALS)], desk: AtDesk) -> Response:
+    """What the drivers of a run did and met."""
+    found = visit.workspace.find_run(run)
+    lines = found.driver_log()
+
+    def page() -> LogPage:
+        title = title_of(visit, found.id)
+        return log_page(found.id, title.title, title.period, lines)
+
+    return desk.page(
+        visit,
+        "log.html",
+        section="Runs",
+        page=page,
+        document=lambda: {"run_id": found.id, "lines": [line.to_json() for line in lines]},
+        scripts=("refresh.js",),
+    )
+
+
 @router.post("/runs/{run}/rerun")
 def start_rerun(
     run: str,
@@ -131,6 +154,7 @@ def _run_page(visit: Visit, run: Run) -> RunPage:
         signals=run.possible_signals(),
         may_read_rows=caller.may(Permission.READ_ROWS),
         may_read_captures=caller.may(Permission.READ_CAPTURES),
+        may_read_log=caller.may(Permission.READ_ROWS) and caller.may(Permission.SEND_SIGNALS),
         may_start=caller.may(Permission.START_RUNS) and caller.csrf is not None,
         verification=run.last_verification(),
         source_of=run.source_of,

@@ -18,9 +18,9 @@ from clew.diagnostics.codes.server import INVALID_REQUEST
 from clew.events.snapshot import RunStatus
 from clew.plan import plan_to_json
 from clew.runs.registry import ProjectVersion
-from clew.server.access.visit import RunVisit, Visit, may
+from clew.server.access.visit import AskingVisit, RunVisit, Visit, may
 from clew.server.pages import addresses
-from clew.server.pages.dataset_page import dataset_page
+from clew.server.pages.dataset_page import Preview, dataset_page, preview_of
 from clew.server.pages.drawing.picture_file import plan_file
 from clew.server.pages.drawing.plan_picture import plan_picture
 from clew.server.pages.project_charts import CHART_PERIODS, MOST_BARS, charts_of
@@ -39,6 +39,7 @@ from clew.server.pages.rendering import AtDesk
 
 router = APIRouter()
 
+_RUNS_LOOKED_AT = 30
 DecidingVisit = Annotated[Visit, may(Permission.ACTIVATE_PROJECTS)]
 
 
@@ -179,16 +180,23 @@ def datasets(visit: RunVisit, desk: AtDesk) -> Response:
 
 @router.get("/datasets/{dataset}")
 @router.get("/datasets/{dataset}.json")
-def one_dataset(dataset: str, visit: RunVisit, desk: AtDesk) -> Response:
-    """A dataset."""
+def one_dataset(dataset: str, visit: AskingVisit, desk: AtDesk) -> Response:
+    """A dataset, with its first rows for those who may read rows."""
     found = visit.workspace.datasets.find(dataset)
     return desk.page(
         visit,
         "dataset.html",
         section="Datasets",
-        page=lambda: dataset_page(found, visit.workspace.files),
+        page=lambda: dataset_page(found, visit.workspace.files, _preview(visit, found)),
         document=found.to_json,
     )
+
+
+def _preview(visit: Visit, dataset: DatasetView) -> Preview | None:
+    if not visit.caller.may(Permission.READ_ROWS):
+        return None
+    runs = visit.workspace.find_runs(status=RunStatus.COMPLETED.value, limit=_RUNS_LOOKED_AT)
+    return preview_of(dataset, runs, visit.workspace.find_run)
 
 
 def _last_completed(visit: Visit, project: str) -> str | None:
