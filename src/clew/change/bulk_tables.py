@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from clew import budgets
 from clew.deferred import dataclass
-from clew.lang.evaluation import Row, evaluator
+from clew.lang.evaluation import Evaluator, Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
 from clew.lang.types import Kind, Type
 from clew.storage.parts import ORDINAL, PartFile
@@ -126,8 +126,7 @@ class BulkTables:
             value = exact_value(tree, lambda each: table.column((each.table, each.column)), self.trace.today)
             if value is None:
                 names = sorted(columns_of(tree))
-                evaluate = evaluator(tree)
-                found, made = self.combinations(table, names, among, lambda row, it=evaluate: [it(row)])
+                found, made = self.combinations(table, names, among, _alone(evaluator(tree)))
                 given[f"{_GIVEN}_{index}"] = _beside(found, [("v", tree.type, [each[0] for each in made])])
                 joins += _looked_up(table, names, index)
                 value = Sql(f"g{index}.v")
@@ -158,6 +157,10 @@ class BulkTables:
         sql = f"SELECT t.*{listed} FROM {table.name} AS t" + _looked_up(table, names, 0)
         name = self.make(sql, (), {f"{_GIVEN}_0": given})
         return BulkTable(name, {**table.columns, **found_columns})
+
+
+def _alone(evaluate: Evaluator) -> Callable[[Row], Sequence[Value]]:
+    return lambda row: [evaluate(row)]
 
 
 def _beside(table: "pa.Table", columns: Iterable[tuple[str, Type, list[Value]]]) -> "pa.Table":
