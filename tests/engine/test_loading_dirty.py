@@ -268,7 +268,7 @@ def test_compressed_files_keep_their_lines(bench: Bench) -> None:
 
 
 def test_skipped_lines_of_a_windows_file_with_records_over_several_lines(bench: Bench) -> None:
-    """The skipped lines end as the others do: else every record would end with a carriage return that belongs to none."""
+    """The skipped lines end as the others do: else a carriage return would be left at the end of every record."""
     text = 'Payments;;\r\nmade by – us\r\n\r\n id ;name\r\n# page 1\r\n1;"y\r\nz"\r\n# page 2\r\n\r\n2;-\r\n3;"–"\r\n'
     bench.write("a.csv", text.encode("cp1252"))
     options = {"delimiter": ";", "skip_lines": "3", "multiline": "true", "comment": "#", "encoding": "cp1252"}
