@@ -3,8 +3,8 @@
     python -m tools.screenshots [WORKSPACE]
 
 Without a workspace the sample is written to a temporary folder and run on Spark, which takes a few minutes. With one,
-its newest run of `gl-close` is shown, and compared with the one before it for the same period. Needs Playwright and a Chromium:
-the one that CHROMIUM names, or one on the path.
+its newest run of `gl-close` is shown, and compared with the one before it for the same period. Needs Playwright and a
+Chromium: the one that CHROMIUM names, or one on the path.
 """
 
 import json
