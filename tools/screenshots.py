@@ -3,8 +3,8 @@
     python -m tools.screenshots [WORKSPACE]
 
 Without a workspace the sample is written to a temporary folder and run on Spark, which takes a few minutes. With one,
-its newest run of `gl-close` is shown, and compared with the first of the same period. Needs Playwright and a Chromium:
-the one that CHROMIUM names, or one on the path.
+its newest run of `gl-close` is shown, and compared with the one before it for the same period. Needs Playwright and a
+Chromium: the one that CHROMIUM names, or one on the path.
 """
 
 import json
@@ -44,12 +44,13 @@ def main() -> None:
 
 def close_three_months(workspace: Path) -> None:
     """Three closes and a report; January is closed again after one of its rates was restated."""
+    rates = workspace / "data" / "fx_rates.csv"
+    restated = rates.read_text(encoding="utf-8")
+    rates.write_text(restated.replace("EUR,USD,closing,1.092000", "EUR,USD,closing,1.085000"), encoding="utf-8")
     for period in ("2026-01", "2026-02", "2026-03"):
         clew(workspace, "run", "gl-close", "--period", period)
     clew(workspace, "run", "group-report", "--period", "2026-01")
-    rates = workspace / "data" / "fx_rates.csv"
-    text = rates.read_text(encoding="utf-8")
-    rates.write_text(text.replace("EUR,USD,closing,1.092000", "EUR,USD,closing,1.098000"), encoding="utf-8")
+    rates.write_text(restated, encoding="utf-8")
     clew(workspace, "run", "gl-close", "--period", "2026-01")
 
 
@@ -72,11 +73,12 @@ def take(workspace: Path) -> None:
 def addresses(workspace: Path) -> dict[str, str]:
     """The pages that tell most, by the name of their picture."""
     january = json.loads(clew(workspace, "runs", "--project", "gl-close", "--period", "2026-01", "--json"))["runs"]
-    newest, oldest = january[0]["run_id"], january[-1]["run_id"]
+    newest, before = january[0]["run_id"], january[1]["run_id"]
     line = row_of(workspace, newest, 'journal_id = "JE-00231" AND line_number = 2')
-    total = row_of(workspace, newest, 'row_kind = "total" AND account_type = "expense"')
+    expense = 'row_kind = "total" AND account_type = "expense"'
+    total = row_of(workspace, newest, expense)
     run, why = f"/runs/{newest}", urlencode({"row": total, "column": "total_usd"})
-    changed = urlencode({"other": newest, "column": "total_usd"})
+    changed = urlencode({"other": newest, "column": "total_usd", "where": expense})
     rate = urlencode({"set": 'fx-rates where from_currency = "EUR": rate = 1.2'})
     return {
         "overview": "/",
@@ -84,7 +86,7 @@ def addresses(workspace: Path) -> dict[str, str]:
         "rows": f"{run}/rows?at=20&changed=1",
         "row": f"{run}/rows/{line}?at=20",
         "explanation": f"{run}/explain?{why}",
-        "why-changed": f"/runs/{oldest}/why-changed?{changed}",
+        "why-changed": f"/runs/{before}/why-changed?{changed}",
         "what-if": f"{run}/what-if?{rate}",
         "reconciliation": f"{run}/reconciliation",
         "lineage": "/lineage",

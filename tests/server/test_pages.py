@@ -218,12 +218,8 @@ def test_the_rows_behind_a_total_come_piece_by_piece_and_are_those_of_the_whole_
         for each, found in _rows_shown(piece).items():
             so_far[each] += found
     assert so_far == _rows_shown(whole)
-    assert (
-        re.search(r"([\d,]+) expressions on this page", piece)[1]
-        == re.search(  # type: ignore[index]
-            r"([\d,]+) expressions on this page", whole
-        )[1]
-    )
+    said = re.compile(r"[\d,]+ expressions on this page")
+    assert said.findall(piece) == said.findall(whole) != []
 
 
 def test_numbers_that_no_script_sends_only_change_how_bars_look(shared: Served) -> None:

@@ -130,7 +130,7 @@ def test_axe_finds_nothing_on_any_kind_of_page(site: Site, room: ViewportSize, s
 
 def test_axe_finds_nothing_on_the_pages_of_those_who_are_not_signed_in(site: Site, chromium: Browser) -> None:
     for scheme in ("light", "dark"):
-        with closing(chromium.new_context(viewport=TELEPHONE, color_scheme=scheme)) as context:  # type: ignore[arg-type]
+        with closing(chromium.new_context(viewport=TELEPHONE, color_scheme=scheme)) as context:
             page = context.new_page()
             for path in ("/login", "/login/link?key=nothing"):
                 page.goto(site.visitor.address + path)

@@ -20,8 +20,8 @@ from clew.server.pages.rendering import Shell, Templates
 from tests.server.pages_browser import WIDE, Visitor, server_process, visitor_of
 from tests.server.server_engine import WRONG_RATE
 from tests.server.server_fixtures import MONTH, serving, write_ledger
-from tests.store.postgres_servers import PostgresServer
 from tests.store.store_fixtures import new_schema
+from tests.store.store_postgres import PostgresServer
 
 CLICKS = (
     "addEventListener('click', () => sessionStorage.setItem('clicks', +sessionStorage.getItem('clicks') + 1), true)"
