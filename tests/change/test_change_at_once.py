@@ -151,11 +151,14 @@ PROJECT: dict[str, Any] = {
         {"seq": 20, "name": "note", "type": "update", "selector": "amount > 3", "arguments": {
             "assignments": [{"column": "note", "expression": 'CONCAT(currency, " large")'}]}},
         {"seq": 30, "name": "drop", "type": "delete", "selector": "amount > 8"},
+        {"seq": 33, "name": "tidy", "type": "update", "arguments": {"rename": {"note": "remark"}, "drop": ["share"]}},
+        {"seq": 36, "name": "again", "type": "update", "arguments": {"assignments": [
+            {"column": "next", "expression": "k + 1"}, {"column": "remark", "expression": "UPPER(remark)"}]}},
         {"seq": 40, "name": "totals", "type": "aggregate", "arguments": {"group_by": ["flag"], "aggregations": [
             {"column": "total", "expression": "SUM(amount)"}, {"column": "rows", "expression": "COUNT_ALL()"}]}},
         {"seq": 1000, "name": "out", "type": "output", "arguments": {
             "destination": {"location": {"format": "parquet", "path": "out"}},
-            "columns": ["k", "amount", "note", "total"]}},
+            "columns": ["k", "amount", "remark", "next", "total"]}},
     ],
 }  # fmt: skip
 

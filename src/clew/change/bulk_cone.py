@@ -71,7 +71,7 @@ class BulkCone:
         self.tables.keep_only(*([] if self.rows is None else [self.rows.name]))
         if isinstance(entry, StepEdit):
             self._edit(entry)
-            self.at = entry.old.seq if entry.old is not None else self.at
+            self._go_on(entry.old.seq if entry.old is not None else self.at)
             return
         if isinstance(entry, ChangingStep):
             for join in entry.lookups:
@@ -83,7 +83,21 @@ class BulkCone:
                 self._sum_up(entry, entry, everything=False)
         elif isinstance(entry, CreatingStep) and self._supposes_of(entry.made_from):
             raise NotInBulk("rows of an appended dataset")
-        self.at = entry.seq
+        self._go_on(entry.seq)
+
+    def _go_on(self, seq: int) -> None:
+        """Be after a step of the run. Columns that it drops are no longer there."""
+        self.at = seq
+        if self.rows is not None:
+            there = self.single.trace.working(seq).names
+            columns = {named: type_ for named, type_ in self.rows.columns.items() if named[1] in there}
+            self.rows = BulkTable(self.rows.name, columns)
+
+    def _types(self, seq: int) -> dict[str, Type]:
+        """The types of the columns after a step, and of those that come later."""
+        run = self.single.trace.run
+        later = [step.seq for step in reversed(run.reached) if step.seq > seq]
+        return {name: type_ for each in (*later, seq) for name, type_ in run.columns(each)}
 
     def _edit(self, edit: StepEdit) -> None:
         old, new = edit.old, edit.new
@@ -215,21 +229,18 @@ class BulkCone:
         if not more:
             return rows
         trace, there = self.single.trace, self.single.trace.working(seq).names
-        types = dict(trace.run.columns(trace.run.last))
-        if there.isdisjoint(more):
-            nothing = "".join(
-                f", CAST(NULL AS {sql_type(types[name])}) AS {quoted(stored_name((self.table, name)))}" for name in more
-            )
-            made = self.tables.make(Sql(f"SELECT *{nothing} FROM {rows.name}"))
-            return BulkTable(made, {**rows.columns, **{(self.table, name): types[name] for name in more}})
+        types = self._types(seq)
+        if any(name not in types for name in more):
+            raise NotInBulk("a column that the run does not have")
         sql, files = rows_of_trace(trace, seq, [name for name in more if name in there], Sql("TRUE"), among=rows.name)
         own = "".join(f", c.{quoted(stored_name(named))}" for named in rows.columns)
         for name in more:
             column = quoted(stored_name((self.table, name)))
             value = f"t.{column}" if name in there else f"CAST(NULL AS {sql_type(types[name])})"
             own += f", {value} AS {column}"
-        query = f"SELECT c.{ORDINAL}, c.{THERE}{own} FROM {rows.name} AS c LEFT JOIN (" + sql
-        query += f") AS t ON t.{ORDINAL} = c.{ORDINAL}"
+        query = Sql(f"SELECT c.{ORDINAL}, c.{THERE}{own} FROM {rows.name} AS c")
+        if not there.isdisjoint(more):
+            query += " LEFT JOIN (" + sql + f") AS t ON t.{ORDINAL} = c.{ORDINAL}"
         columns: dict[Named, Type] = {**rows.columns, **{(self.table, name): types[name] for name in more}}
         return BulkTable(self.tables.make(query, files), columns)
 
