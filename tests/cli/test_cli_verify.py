@@ -289,6 +289,22 @@ def test_a_signal_that_was_cut_off_from_the_end_of_a_history_is_noticed(
     assert refused(site, capsys) == "ForgedHistory"
 
 
+def test_a_run_of_another_tenant_is_compared_with_the_ledger_of_that_tenant(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever works on the machine sees the runs of all tenants of the state store."""
+    settings = json.loads((site.root / "clew.yaml").read_text())
+    settings["environments"]["dev"]["tenant"] = "rivals"
+    (site.root / "clew.yaml").write_text(json.dumps(settings))
+    assert command(["token", "create", "Bob", "--role", "viewer", "-w", str(site.root)]) == 0  # their ledger begins
+    capsys.readouterr()
+    assert refused(site, capsys) is None
+    assert command(["show", site.ran.january, "-w", str(site.root)]) == 0
+    site.sql(FORGERIES["an event"][0].format(run=site.ran.january))
+    capsys.readouterr()
+    assert refused(site, capsys) == "ForgedHistory"
+
+
 def test_a_record_of_a_read_that_was_edited_is_not_shown(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(site, capsys) is None
     assert command(["audit", "--json", "-w", str(site.root)]) == 0
