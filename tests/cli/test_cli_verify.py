@@ -424,12 +424,15 @@ def test_a_changed_file_of_a_capture_is_noticed(site: Site, verify: Callable[...
     assert (finding["subject"], "is not what was written" in finding["problem"]) == ("capture c2", True)
 
 
-def test_a_plan_that_was_edited_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+def test_a_plan_that_was_edited_is_noticed(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str]
+) -> None:
     plans = list((site.root / ".clew" / "storage" / "plans").rglob("*.json"))
     for plan in plans:
         plan.write_text(plan.read_text().replace("Convert", "Konvert"))
     problems = {each["problem"] for each in verify("--all").json["findings"]}
     assert "its plan was changed" in problems
+    assert refused(site, capsys) == "UnreadablePlan"
 
 
 def test_a_changed_restriction_of_labels_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
