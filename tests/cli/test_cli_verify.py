@@ -289,6 +289,22 @@ def test_a_signal_that_was_cut_off_from_the_end_of_a_history_is_noticed(
     assert refused(site, capsys) == "ForgedHistory"
 
 
+def test_a_run_of_another_tenant_is_compared_with_the_ledger_of_that_tenant(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever works on the machine sees the runs of all tenants of the state store."""
+    settings = json.loads((site.root / "clew.yaml").read_text())
+    settings["environments"]["dev"]["tenant"] = "rivals"
+    (site.root / "clew.yaml").write_text(json.dumps(settings))
+    assert command(["token", "create", "Bob", "--role", "viewer", "-w", str(site.root)]) == 0  # their ledger begins
+    capsys.readouterr()
+    assert refused(site, capsys) is None
+    assert command(["show", site.ran.january, "-w", str(site.root)]) == 0
+    site.sql(FORGERIES["an event"][0].format(run=site.ran.january))
+    capsys.readouterr()
+    assert refused(site, capsys) == "ForgedHistory"
+
+
 def test_a_record_of_a_read_that_was_edited_is_not_shown(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(site, capsys) is None
     assert command(["audit", "--json", "-w", str(site.root)]) == 0
@@ -408,12 +424,15 @@ def test_a_changed_file_of_a_capture_is_noticed(site: Site, verify: Callable[...
     assert (finding["subject"], "is not what was written" in finding["problem"]) == ("capture c2", True)
 
 
-def test_a_plan_that_was_edited_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:
+def test_a_plan_that_was_edited_is_noticed(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str]
+) -> None:
     plans = list((site.root / ".clew" / "storage" / "plans").rglob("*.json"))
     for plan in plans:
         plan.write_text(plan.read_text().replace("Convert", "Konvert"))
     problems = {each["problem"] for each in verify("--all").json["findings"]}
     assert "its plan was changed" in problems
+    assert refused(site, capsys) == "UnreadablePlan"
 
 
 def test_a_changed_restriction_of_labels_is_noticed(site: Site, verify: Callable[..., Answer]) -> None:

@@ -14,6 +14,8 @@ from clew.runs.environment import RunEnvironment
 from clew.runs.request import RunRecord
 from clew.runs.seal_keys import known_seal_key
 from clew.runs.view import RunFactsReader
+from clew.store.owner import Owner
+from clew.store.sealed_runs import SqlSealedRuns
 
 _LOOKS = 5
 """How often a run is looked at that moves meanwhile."""
@@ -30,20 +32,27 @@ def require_sealed(state: State, environment: RunEnvironment, run_id: str) -> No
         if _has_checkpoints(environment):
             raise forged(run_id, "the ledger of its environment is gone")
         return
-    _require_whole_ledger(state, environment, key, run_id)
+    owner = Owner(environment_id=environment.name, tenant_id=state.reading.listing.run(run_id).request.tenant_id)
+    runs = state.sealed_runs_of(owner)
+    if owner == Owner.of(environment):
+        _require_whole_ledger(state, environment, key, run_id)
+    elif runs.has_begun() and not runs.is_sealed_with(key):
+        return  # another tenant has sealed it with a key that is not here
     for _ in range(_LOOKS):
         record = state.reading.listing.run(run_id)
-        problem = _problem(state, environment, record, key)
+        problem = _problem(state, environment, runs, record, key)
         if problem is None:
             return
         if state.reading.listing.run(run_id).last_seq == record.last_seq:  # it has not moved meanwhile
             raise forged(run_id, problem)
 
 
-def _problem(state: State, environment: RunEnvironment, record: RunRecord, key: SealKey) -> str | None:
+def _problem(
+    state: State, environment: RunEnvironment, runs: SqlSealedRuns, record: RunRecord, key: SealKey
+) -> str | None:
     """What was changed about a run, by its events and by the rows that are derived from them."""
-    events = state.sealed_runs.events(record.run_id)
-    problem = state.sealed_runs.problem(record, events, key)
+    events = runs.events(record.run_id)
+    problem = runs.problem(record, events, key)
     if problem is not None:
         return problem
     try:

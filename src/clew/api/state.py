@@ -93,7 +93,11 @@ class State:
     @property
     def sealed_runs(self) -> SqlSealedRuns:
         """What the ledger says about runs, for those who read their rows."""
-        return SqlSealedRuns(self._source, Owner.of(self._environment))
+        return self.sealed_runs_of(Owner.of(self._environment))
+
+    def sealed_runs_of(self, owner: Owner) -> SqlSealedRuns:
+        """The same by the ledger of another tenant."""
+        return SqlSealedRuns(self._source, owner)
 
     @property
     def run_heads(self) -> "SqlRunHeads":

@@ -37,7 +37,7 @@ from clew.runs.view import RunFactsReader
 from clew.storage.checked_files import TraceFiles
 from clew.storage.committed import readable_parts
 from clew.storage.parts import Part
-from clew.storage.plans import kept_plan
+from clew.storage.plans import unchecked_plan
 from clew.storage.removals import Journal
 from clew.storage.root import StorageRoot
 from clew.store.ledger import RECORD_NAMES
@@ -408,7 +408,7 @@ class Verifier:
         if digest is None:
             return
         try:
-            plan = kept_plan(self._environment.storage_root, digest)
+            plan = unchecked_plan(self._environment.storage_root, digest)
         except UserError as error:
             self._found(subject, error.diagnostics)
             return

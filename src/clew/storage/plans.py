@@ -60,7 +60,18 @@ def is_kept(root: StorageRoot, digest: str) -> bool:
 
 
 def kept_plan(root: StorageRoot, digest: str) -> "Plan":
-    """The plan with a digest."""
+    """The plan with a digest. UserError UnreadablePlan where it is gone, or is not the one that was kept."""
+    from clew.plan.json_form import digest_of
+
+    plan = unchecked_plan(root, digest)
+    if digest_of(plan) != digest:
+        problem = f"{plan_key(digest)} was changed: its digest differs"
+        raise UserError(UNREADABLE_PLAN.anywhere(problem=problem, hint="`clew verify` tells what else was changed"))
+    return plan
+
+
+def unchecked_plan(root: StorageRoot, digest: str) -> "Plan":
+    """What lies where a plan should be, for those who compare it."""
     key = plan_key(digest)
     try:
         return _plan_of(_content(root, key))

@@ -33,6 +33,10 @@ class SqlSealedRuns:
         """Whether there is a ledger."""
         return bool(self._source.rows(f"{_ENTRIES} LIMIT 1", self._mine))
 
+    def is_sealed_with(self, key: SealKey) -> bool:
+        """Whether the ledger was begun with a key: other tenants may have others."""
+        return bool(self._source.rows(f"{_ENTRIES} AND seq = 1 AND key_id = :key", {**self._mine, "key": key.id}))
+
     def ledger_problem(self, seq: int | None, own_hash: str) -> str | None:
         """Whether entries are missing from the ledger, in the middle or, by its last checkpoint, at the end.
 
