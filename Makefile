@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test matrix matrix-few pythons integrations stores lint types imports format bench lock docs golden clean java jars simulate model history faults mutants coverage
+.PHONY: help setup demo check test matrix matrix-few pythons integrations stores lint types imports format bench lock docs golden clean java jars simulate model history faults mutants coverage soak
 
 # The versions of Spark that `make matrix` tries, the oldest first; `make test` has the one of constraints.txt.
 SPARKS       ?= 4.0.5 4.1.4 4.2.1 4.3.0
@@ -18,7 +18,7 @@ FEW_TESTS    := tests/engine/test_spark_versions.py tests/engine/test_spark_inte
 PYTHONS      ?= python3.12 python3.13 python3.14
 
 # How many seeds `make simulate` tries; or one SEED alone, or as many as MINUTES allow; with a planted mistake (MUTANT),
-# or several times as many faults as usual (RATE).
+# or several times as many faults as usual (RATE). `make soak` takes MINUTES, too, or ten.
 SEEDS        ?=
 SEED         ?=
 MINUTES      ?=
@@ -66,12 +66,12 @@ HDFS_SERVER  := org.apache.hadoop:hadoop-client-minicluster:$(HADOOP) javax.xml.
 SPARK_HAS    := io.netty,org.slf4j,commons-codec,commons-logging,org.apache.httpcomponents
 MAVEN_COPIES := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
 
-# An environment that has one package more than $(VENV).
+# An environment that has a few packages more than $(VENV).
 beside = env=.venv-integrations/$(1); test -e $$env/.installed || { echo "Setting up $$env ..."; rm -rf $$env; \
 	$(BIN)/python -m venv $$env && \
 	$(BIN)/python -c 'import sysconfig as s; print("import site; site.addsitedir(" + repr(s.get_path("purelib")) + ")")' \
 		> "$$($$env/bin/python -c 'import sysconfig as s; print(s.get_path("purelib"))')/the-rest.pth" && \
-	$$env/bin/python -m pip install --quiet --disable-pip-version-check "$(2)" && touch $$env/.installed; }
+	$$env/bin/python -m pip install --quiet --disable-pip-version-check $(2) && touch $$env/.installed; }
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -194,13 +194,16 @@ faults: java $(STAMP) ## a run for each call that it makes, with that call faili
 	@$(BIN)/python -m tests.faults --place $(PLACE) $(if $(KIND),--kind $(KIND)) $(if $(FAULT),--fault "$(FAULT)") \
 		$(if $(EVERY),--every $(EVERY)) $(if $(CALL),--call $(CALL))
 
+soak: java $(STAMP) ## server, workers, PostgreSQL, S3 and a webhook under load for MINUTES; figures into benchmarks/RESULTS.md
+	@CLEW_SOAK_MINUTES=$(if $(MINUTES),$(MINUTES),10) $(if $(SEED),CLEW_SOAK_SEED=$(SEED)) $(BIN)/python -m benchmarks soak
+
 # Cosmic Ray and coverage.py have an environment each, with everything of $(VENV) in it.
 mutants: $(STAMP) ## how many of a sample of small mistakes the tests notice, by package
-	@$(call beside,mutants,$(COSMIC_RAY))
+	@$(call beside,mutants,"$(COSMIC_RAY)" "$(COVERAGE)")
 	@.venv-integrations/mutants/bin/python -m tools.mutants --count $(COUNT) $(if $(PACKAGE),--package $(PACKAGE)) $(if $(SEED),--seed $(SEED))
 
 coverage: java $(STAMP) ## which lines and branches of each package the tests take; TESTS=tests/lang runs some only
-	@$(call beside,coverage,$(COVERAGE))
+	@$(call beside,coverage,"$(COVERAGE)")
 	@rm -rf .coverage-data && mkdir .coverage-data
 	@python=.venv-integrations/coverage/bin/python; failed=; \
 		$$python -m coverage run --rcfile=tools/coverage.ini -m pytest -n 2 $(TESTS) || failed=1; \

@@ -42,7 +42,8 @@ class LedgerRuns:
         run = self.starter.submit(project, "2026-01")
         status = self.starter.drive(run.run_id, threading.Event())
         if status is None or status.value != "COMPLETED":
-            raise SystemExit(f"the run of {project} is {status}")
+            failure = RunReader(self.starter.state, self.environment).view(run.run_id).failure
+            raise SystemExit(f"the run of {project} is {status}: {failure and failure.message}")
         return run.run_id
 
     def run_untraced(self, project: str) -> None:

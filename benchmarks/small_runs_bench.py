@@ -3,9 +3,11 @@
 Both are new processes, take turns, and do everything from the start of Python to its end. The script starts a session,
 reads the same CSV files, does the same joins and sums and writes the same two outputs; it pins, records and explains
 nothing, and does not take the capture that the project asks for. Outputs are compared. Once the archive of Spark's
-classes is there, Clew's JVM starts from it; the script's does not. CLEW_BENCH_ROUNDS sets how many rounds there are.
+classes is there, Clew's JVM starts from it; the script's does not. What is counted (jobs, calls, files) does not
+depend on the machine. CLEW_BENCH_ROUNDS sets how many rounds there are.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -117,7 +119,25 @@ def measure() -> list[Figure]:
             Figure("the bare PySpark script, cold", by_hand, "s"),
             Figure("`clew run gl-close` against the bare script", taken / by_hand, "times", at_most=1.5),
             Figure("the same without the archive", cold / by_hand, "times"),
+            *counted(sample, folder / "counted"),
         ]
+
+
+def counted(sample: Path, place: Path) -> list[Figure]:
+    """What a run asks of Spark and of the disk, and how long it takes where Spark is warm."""
+    shutil.copytree(sample, place)
+    command = [sys.executable, "-m", "benchmarks.run_counts", str(place), str(ROUNDS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stdout + done.stderr)
+    counts = json.loads(done.stdout.splitlines()[-1])
+    return [
+        Figure("`gl-close` in a process that has run it before", counts["warm"], "s", at_most=2),
+        Figure("Spark jobs of the steps of a run", counts["jobs"], "jobs"),
+        Figure("calls to the JVM, with its capture", counts["calls"], "calls"),
+        Figure("files that it leaves behind", counts["files"], "files"),
+        Figure("files that Clew waits for to be on the disk", counts["fsyncs"], "fsyncs"),
+    ]
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from clew.change import what_if
+from clew.change.bulk_answer import differences_at_once
 from clew.change.comparing import CompareQuestion
 from clew.change.what_if import WhatIf
 from clew.plan import Plan
@@ -26,10 +27,10 @@ from tests.trace.trace_writer import TODAY, Style, Writer
 @contextmanager
 def at_once() -> Iterator[list[bool]]:
     """Every question is answered for all rows at once, if that is possible; whether it was."""
-    tried, original = list[bool](), what_if.differences_at_once
+    tried = list[bool]()
 
     def differences(*asked: Any) -> Any:
-        found = original(*asked)
+        found = differences_at_once(*asked)
         tried.append(found is not None)
         return found
 
@@ -203,7 +204,7 @@ def many(tmp_path: Path) -> Iterator[tuple[RunTrace, Plan]]:
 )  # fmt: skip
 @pytest.mark.parametrize("question", [{}, {"at": 30, "sort": "amount", "limit": 5}, {"where": "amount > 2"}], ids=str)
 def test_what_people_suppose_is_evaluated_at_once(
-    many: tuple[RunTrace, Plan], texts: dict[str, list[str]], question: dict[str, Any]
+    many: tuple[RunTrace, Plan], texts: dict[str, Any], question: dict[str, Any]
 ) -> None:
     one_by_one: WhatIf = supposed(*many, CompareQuestion(**question), **texts)
     with at_once() as tried:
@@ -215,7 +216,7 @@ def test_what_people_suppose_is_evaluated_at_once(
 
 def test_what_it_cannot_do_is_left_to_evaluating_one_by_one(many: tuple[RunTrace, Plan]) -> None:
     """The sum does not fit its type: the evaluator says so, in its own words."""
-    texts = {"expressions": ["10.amount = amount * 9999999999"]}
+    texts: dict[str, Any] = {"expressions": ["10.amount = amount * 9999999999"]}
     with at_once() as tried, pytest.raises(Exception, match=r"9999999999|fit|large"):
         supposed(*many, CompareQuestion(), **texts)
     assert tried == [False]

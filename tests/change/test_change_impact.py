@@ -2,6 +2,7 @@
 
 import copy
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,11 @@ def tried(trace: RunTrace, plan: Plan, limit: int = 10) -> PlanImpact:
 
 def without_work(found: PlanImpact | None) -> list[object]:
     """Outputs without how much had to be evaluated for them."""
-    listed = [] if found is None else [each.to_json() for each in found.outputs]
-    return [{**each, "difference": {**each["difference"], "evaluated": 0}} for each in listed]  # type: ignore[dict-item]
+    outputs = () if found is None else found.outputs
+    return [
+        replace(each, difference=None if each.difference is None else replace(each.difference, evaluated=0)).to_json()
+        for each in outputs
+    ]
 
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])

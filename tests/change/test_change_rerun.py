@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import clew
 from clew.api.run import Run
@@ -14,7 +16,8 @@ from clew.diagnostics import UserError
 from tests.change.repeating_engine import RepeatingEngine
 from tests.change.rerun_shops import answers, completed, reasons, require_whole, taken
 from tests.engine.engine_workspaces import Shop, make_shop
-from tests.trace.interpreted_shop import CLOSE, ORDERS, RATES, output, setting, step
+from tests.tiers import examples
+from tests.trace.interpreted_shop import CLOSE, ORDERS, RATE, RATES, output, setting, step
 
 TOTAL = step(25, "Total", "aggregate", group_by=["currency"], aggregations=setting(usd="SUM(usd)"))
 LAST = step(28, "Round", "update", assignments=setting(whole="ROUND(usd, 0)"))
@@ -22,9 +25,16 @@ OUT = output(30, "Publish", "closed/{period}", columns=["id", "currency", "usd",
 STEPS = [*CLOSE[:2], TOTAL, LAST, OUT]
 
 
+Data = dict[str, list[dict[str, Any]]]
+
+
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    data: dict[str, list[dict[str, Any]]] = {"orders": list(ORDERS), "rates": list(RATES), "targets": []}
+    return repeating_shop(tmp_path, monkeypatch, {"orders": list(ORDERS), "rates": list(RATES), "targets": []})
+
+
+def repeating_shop(root: Path, monkeypatch: pytest.MonkeyPatch, data: Data) -> Shop:
+    """A shop whose runs, and those that repeat them, need no Spark."""
 
     def engine(_workspace: object, environment: Any, datasets: Any, *others: Any, **_more: object) -> RepeatingEngine:
         earlier, version = others[-2:]
@@ -32,7 +42,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
     monkeypatch.setattr("clew.api.starting.SparkExecutors", engine)
     monkeypatch.setattr("clew.api.starting.session_of", lambda *_arguments: None)
-    return edited(make_shop(tmp_path), STEPS)
+    return edited(make_shop(root), STEPS)
 
 
 def edited(shop: Shop, steps: list[Any], **more: Any) -> Shop:
@@ -62,6 +72,42 @@ def same_as_a_full_run(shop: Shop, run: Run) -> None:
         each.pop("counts")  # the interpreter counts outputs only
     assert told == whole
     require_whole(again(shop, run))
+
+
+CONVERTS = [CLOSE[0], step(10, "Convert", "update", "amount > 1", assignments=setting(usd="amount * 2"))]
+DROPS = [CLOSE[1], step(20, "Drop some", "delete", 'currency = "EUR" AND usd > 4'), None]
+TOTALS = [
+    TOTAL,
+    step(25, "Total", "aggregate", "usd > 2", group_by=["currency"], aggregations=setting(usd="MAX_AGG(usd)")),
+    None,
+]
+MARKS = [step(27, "Mark", "update", "id IS NULL", assignments=setting(currency='"all"')), None]
+ROUNDS = [LAST, step(28, "Round", "update", joins=[RATE], assignments=setting(whole="ROUND(usd * r.rate, 0)"))]
+PROJECTS = st.tuples(*(st.sampled_from(each) for each in (CONVERTS, DROPS, TOTALS, MARKS, ROUNDS)))
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(PROJECTS, PROJECTS, st.sampled_from([None, "orders", "rates"]))
+def test_whatever_was_edited_the_result_is_that_of_a_full_run(
+    tmp_path_factory: pytest.TempPathFactory, before: list[Any], after: list[Any], edits: str | None
+) -> None:
+    """Where rows of a dataset are edited, too, sources are looked at again."""
+    data: Data = {"orders": [dict(row) for row in ORDERS], "rates": [dict(row) for row in RATES], "targets": []}
+    with pytest.MonkeyPatch.context() as patch:
+        shop = repeating_shop(tmp_path_factory.mktemp("edited"), patch, data)
+        edited(shop, [*filter(None, before), OUT])
+        first = full(shop)
+        edited(shop, [*filter(None, after), OUT])
+        if edits == "orders":
+            data["orders"][2]["amount"] += 5
+        elif edits == "rates":
+            data["rates"][0]["rate"] += 1
+        second = rerun(shop, first, changed_inputs=edits is not None)
+        same_as_a_full_run(shop, second)
+        require_whole(again(shop, first))
+        if edits is None:
+            same = [one is not None and one == other for one, other in zip(before, after, strict=True)]
+            assert bool(taken(second)) is same[0]
 
 
 def files_of(shop: Shop, run: Run) -> set[str]:

@@ -270,6 +270,42 @@ def test_a_ledger_that_was_emptied_so_that_it_begins_again_vouches_for_nothing(
     assert "checkpoints" in {each["subject"] for each in verify(site.ran.january).json["findings"]}
 
 
+def test_a_signal_that_was_cut_off_from_the_end_of_a_history_is_noticed(
+    site: Site, verify: Callable[..., Answer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is left holds in itself; the ledger knows that someone has asked for something."""
+    (told,) = site.rows(f"SELECT last_seq, last_hash FROM runs WHERE run_id = '{site.ran.january}'")
+    assert (
+        command(["signal", site.ran.january, "CANCEL", "-w", str(site.root)]) == 1
+    )  # it has ended: refused, on record
+    capsys.readouterr()
+    assert (verify(site.ran.january).code, refused(site, capsys)) == (0, None)
+    site.sql(
+        f"DELETE FROM run_events WHERE run_id = '{site.ran.january}' AND run_seq > {told[0]}",
+        f"UPDATE runs SET last_seq = {told[0]}, projected_seq = {told[0]}, last_hash = '{told[1]}'"
+        f" WHERE run_id = '{site.ran.january}'",
+    )
+    assert "by which it was told something, is not the one" in verify(site.ran.january).json["findings"][0]["problem"]
+    assert refused(site, capsys) == "ForgedHistory"
+
+
+def test_a_record_of_a_read_that_was_edited_is_not_shown(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(site, capsys) is None
+    assert command(["audit", "--json", "-w", str(site.root)]) == 0
+    assert json.loads(capsys.readouterr().out)["records"]
+    site.sql("UPDATE access_log SET actor = 'another' WHERE entry_id = (SELECT max(entry_id) FROM access_log)")
+    assert command(["audit", "--json", "-w", str(site.root)]) != 0
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "ForgedRecord"
+
+
+def test_a_run_whose_record_was_edited_is_not_shown(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["show", site.ran.failed, "--json", "-w", str(site.root)]) == 0
+    site.sql(f"UPDATE runs SET status = 'COMPLETED' WHERE run_id = '{site.ran.failed}'")
+    capsys.readouterr()
+    assert command(["show", site.ran.failed, "--json", "-w", str(site.root)]) != 0
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "ForgedHistory"
+
+
 def test_a_state_that_is_not_what_events_tell_is_noticed_also_where_only_the_queue_looks(
     site: Site, verify: Callable[..., Answer]
 ) -> None:

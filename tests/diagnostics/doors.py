@@ -61,6 +61,7 @@ WATCHED: Mapping[str, str] = {
     "PeriodBusy": "cli/test_cli_run.py::test_a_second_terminal_leaves_no_run_behind",
     "StoreUnavailable": "cli/test_cli_doctor.py::test_a_database_that_does_not_answer_is_told",
     "StoreUnreadable": "diagnostics/test_codes_of_commands.py::test_a_store_that_is_no_database",
+    "StoreFull": "diagnostics/test_codes_of_commands.py::test_a_store_without_room",
     "StoreTooNew": "diagnostics/test_codes_of_commands.py::test_a_store_of_a_newer_version",
     "StoreBrokenPromise": "cli/test_cli_verify.py::test_a_forged_file_is_refused_when_it_is_read_and_raises_an_alert",
     "EventTooNew": "diagnostics/test_codes_of_commands.py::test_an_event_of_a_newer_version",
@@ -214,10 +215,6 @@ WITHIN: Mapping[str, tuple[str, str]] = {
     "WriteBudgetExceeded": (
         "runs/test_runs_budget.py::test_a_step_whose_completion_stays_over_the_budget_fails_the_run",
         "it is the error of a step, which `clew show` shows",
-    ),
-    "StoreFull": (
-        "store/test_store_outage.py::test_a_write_to_a_full_disk_fails_cleanly_and_work_goes_on_when_there_is_room",
-        "it takes a disk without room",
     ),
     "TooLargeForHistory": (
         "store/test_store_events.py::test_a_batch_is_stored_as_a_whole_or_not_at_all",

@@ -25,6 +25,8 @@ from clew.server.application import create_app
 from clew.server.settings import ServerSettings
 from clew.tracelink import Bounds, FrameDescriptor
 from tests.captures.captured_files import captured
+from tests.faults.calls import Calls
+from tests.faults.calls import sql as failing_sql
 from tests.plan.plan_workspaces import BASE, TinyWorkspace, project_text
 from tests.trace.interpreted_shop import Ran, ran_shop
 
@@ -193,6 +195,11 @@ def test_a_tag_of_a_table_that_cannot_be_removed(
     assert command(["rm", ran.report, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert f"the tag kept of the table {site} could not be removed: Permission denied" in json.dumps(told)
+
+
+def test_a_store_without_room(site: Path, says: Says) -> None:
+    with failing_sql(Calls("sql", site, 1, "full", lambda name: name == "commit")):
+        assert "error StoreFull: " in says("token", "create", "ada")
 
 
 def test_an_event_of_a_newer_version(site: Path, ran: Ran, says: Says) -> None:

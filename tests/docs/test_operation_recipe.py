@@ -55,6 +55,7 @@ ABOUT_OUTPUTS = {
     "src/clew/engine/step_groups.py": "an output ends a group of steps",
     "src/clew/explain/why_not.py": "the question is about an output",
     "src/clew/plan/plan.py": "the outputs of a plan",
+    "src/clew/plan/group_marks.py": "the groups of control totals at an output",
     "src/clew/plan/recorded_controls.py": "the control totals of an output",
     "src/clew/plan/sources_written.py": "an output over the data of a dataset",
     "src/clew/scenarios/running.py": "the outputs of a scenario are kept in memory",

@@ -2,24 +2,26 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from clew.definitions import DatabaseDatasource, Datasource, FilesDatasource, Period, PeriodTree
 from clew.definitions.calendar import Calendar, Generate, periods_of
 from clew.definitions.datasource import DatabaseOptions, FilesOptions
 from clew.diagnostics import UserError
 from clew.engine.loading import Pinned, PinRequest, TableReader, pin
+from clew.engine.parts import read_part
+from clew.engine.sql import spark_type
 from clew.events.artifacts import key_of_part
 from clew.lang.types import parse_type
 from clew.plan.datasets import DatasetColumn, DatasetUse, TemporalModeName
 from clew.plan.file_rules import FileRules
 from clew.plan.resolution import ResolvedSource
-from clew.storage.parts import SOURCE_FILE, SOURCE_LINE
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, Part
 from clew.storage.roots import storage_at
 
 CALENDAR = Calendar(id="fiscal", name="fiscal", generate=Generate(first_year=2025, last_year=2026))
@@ -127,9 +129,17 @@ class Bench:
         """What was pinned, in the order of the files."""
         found = list[tuple[object, ...]]()
         for file in pinned.part.files:
-            frame = self.spark.read.parquet(str(self.storage / file.path))
+            if file.view is None:
+                frame = self.spark.read.parquet(str(self.storage / file.path))
+            else:
+                frame = self._as_seen(replace(pinned.part, files=(file,)))
             found += [tuple(row) for row in (frame.select(*columns) if columns else frame).collect()]
         return found
+
+    def _as_seen(self, part: Part) -> DataFrame:
+        typed = [(name, spark_type(parse_type(type_))) for name, type_ in part.columns]
+        places = [("_period", "STRING"), (SOURCE_FILE, "STRING"), (SOURCE_LINE, "BIGINT")]
+        return read_part(self.spark, storage_at(self.storage), part, [*typed, *places])
 
     def placed(self, pinned: Pinned, *columns: str) -> list[tuple[object, ...]]:
         """Files, lines and columns, sorted by place."""

@@ -261,7 +261,7 @@ def test_a_run_that_loses_a_row_is_not_completed(shop: Shop, capsys: pytest.Capt
     assert view.snapshot.error.code == "TotalsDiffer"
     assert "+1 rows" in view.snapshot.error.message
     assert view.snapshot.failed_step == "10"
-    assert not (shop.root / "out" / "lost").exists(), "an output that does not tie is not published"
+    assert not (shop.root / "reports" / "lost").exists(), "an output that does not tie is not published"
     assert command(["reconcile", view.record.run_id, "--json", "-w", str(shop.root)]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["ties"] is False
@@ -295,6 +295,42 @@ def test_an_amount_that_differs_fails_or_warns_as_declared(
         assert view.snapshot.error is not None
         assert view.snapshot.error.code == "TotalsDiffer"
         assert '"Sum" of step 10' in view.snapshot.error.message
+
+
+def test_amounts_that_spark_saw_in_another_group_fail_though_they_add_up(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = output_totals._weight
+    wrong = "IF(`id` = 52, 'CHF', `currency`)"
+    monkeypatch.setattr(output_totals, "_weight", lambda control: sound(control).replace("`currency`", wrong))
+    control = {"name": "Sum", "expression": "amount", "by": ["currency"]}
+    shop.project("groups", output(10, "groups", "amount > 5"), controls=[control])
+    view = shop.run("groups", PERIOD)
+    assert view.snapshot.status == "FAILED"
+    assert view.snapshot.error is not None
+    assert "what was written belongs to other groups than the trace says" in view.snapshot.error.message
+    assert not (shop.root / "reports" / "groups").exists()
+
+
+def test_personal_amounts_are_compared_and_not_recorded(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = copy.deepcopy(SHOP["datasets/orders.yaml"])
+    orders["main_table"]["columns"].append({"name": "weight", "type": "double"})
+    for column in orders["main_table"]["columns"]:
+        if column["name"] in {"amount", "currency"}:
+            column["privacy"] = "personal"
+    personal = shop.write({"datasets/wages.yaml": orders | {"id": "wages"}})
+    control = {"name": "Pay", "expression": "amount", "by": ["currency"]}
+    personal.project("pay", output(10, "pay"), dataset="wages", controls=[control])
+    view = shop.run("pay", PERIOD)
+    assert view.snapshot.status == "COMPLETED", view.snapshot.error
+    assert view.snapshot.steps[-1].amounts == {}
+    sound = output_totals._as_decimal
+    monkeypatch.setattr(output_totals, "_as_decimal", lambda sql, each: f"({sound(sql, each)} + 1.00)")
+    view = shop.run("pay", PERIOD)
+    assert view.snapshot.status == "FAILED"
+    assert view.snapshot.error is not None
+    assert '"Pay" of step 10' in view.snapshot.error.message
+    assert not any(character.isdigit() for character in view.snapshot.error.message.partition(" by ")[2])
 
 
 def test_an_output_that_can_never_take_a_row_ties(shop: Shop) -> None:

@@ -267,6 +267,17 @@ def test_compressed_files_keep_their_lines(bench: Bench) -> None:
         assert name in bench.problem(of, path_source(name), code="SourceUnavailable")
 
 
+def test_skipped_lines_of_a_windows_file_with_records_over_several_lines(bench: Bench) -> None:
+    """The skipped lines end as the others do: else a carriage return would be left at the end of every record."""
+    text = 'Payments;;\r\nmade by – us\r\n\r\n id ;name\r\n# page 1\r\n1;"y\r\nz"\r\n# page 2\r\n\r\n2;-\r\n3;"–"\r\n'
+    bench.write("a.csv", text.encode("cp1252"))
+    options = {"delimiter": ";", "skip_lines": "3", "multiline": "true", "comment": "#", "encoding": "cp1252"}
+    rules = FileRules(others=TextRules(trim=True, nulls=("-",)))
+    pinned = bench.pin(use("id integer!; name string"), path_source("a.csv", options=options, rules=rules))
+    assert bench.placed(pinned, "id") == [("a.csv", 6, 1), ("a.csv", 10, 2), ("a.csv", 11, 3)]
+    assert [name for _, _, name in bench.placed(pinned, "name")] == ["y\nz", None, "–"]
+
+
 def _damaged(text: bytes) -> dict[str, bytes]:
     """Files that break off, whose bytes were changed, or that ask for a password or an unknown program."""
     archive = io.BytesIO()

@@ -14,7 +14,8 @@ from clew.lang.types import STRING
 from clew.plan.catalogue import use_of_table
 from clew.plan.datasets import DatasetColumn
 from clew.plan.resolution import resolve
-from clew.storage.parts import PartFile
+from clew.storage.checked_files import TraceFiles
+from clew.storage.parts import SOURCE_FILE, SOURCE_LINE, PartFile
 from clew.storage.roots import storage_at
 from tests.engine.loading_requests import PERIODS, Bench, day, path_source, period, use
 
@@ -204,10 +205,10 @@ def test_the_sample_is_loaded_as_duckdb_reads_it(
     names = [column.name for column in of.columns]
     listed = ", ".join(f'CAST("{name}" AS VARCHAR)' for name in names)
     ledger = duckdb.connect()
-    loaded = ledger.execute(
-        f"SELECT __source_file, __source_line, {listed} FROM read_parquet($files)",
-        {"files": [str(tmp_path / file.path) for file in pinned.part.files]},
-    ).fetchall()
+    files = TraceFiles(storage_at(tmp_path))
+    rows = pa.concat_tables([files.whole(file, [SOURCE_FILE, SOURCE_LINE, *names]) for file in pinned.part.files])
+    ledger.register("rows", rows)
+    loaded = ledger.execute(f"SELECT {SOURCE_FILE}, {SOURCE_LINE}, {listed} FROM rows").fetchall()
     data = query.format(data=root / "data")
     expected = ledger.execute(f"SELECT {listed} {data}").fetchall()
     assert sorted(row[2:] for row in loaded) == sorted(expected)

@@ -150,3 +150,19 @@ def test_a_run_of_a_version_that_was_activated_before_refuses_it_too(
     assert view.failure.code == "OutputConflict"
     assert "would write over data" in view.failure.message
     assert (shop.root / "data" / "orders.csv").read_text() == DATA["data/orders.csv"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_files_for_each_value_are_replaced_by_the_next_run_and_files_of_others_are_not(shop: Shop) -> None:
+    target = {"destination": {"datasource_id": "reports", "path": "by", "format": "csv"}, "file_per": "currency"}
+    shop.project("p", {"seq": 10, "name": "Write", "type": "output", "arguments": target})
+    folder = shop.root / "reports" / "by"
+    for _ in range(2):
+        view = shop.run("p")
+        assert view.failure is None
+        found = {path.stem for path in folder.glob("*.csv")}
+        assert found == {line.split(",")[1] for line in DATA["data/orders.csv"].splitlines()[1:]}
+    (folder / "mine.csv").write_text("mine")
+    view = shop.run("p")
+    assert view.failure is not None
+    assert "would delete mine.csv, which no output wrote" in view.failure.message

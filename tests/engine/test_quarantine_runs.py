@@ -101,10 +101,11 @@ def test_rows_in_quarantine_are_found_counted_explained_and_corrected(
         assert "corrects claims.csv, line 4" in json.dumps(again.explain(found[0].row_id, "paid").to_json())
         assert [row.correction for row in again.quarantine()] == [None, "fixed.csv, line 2", None]
     with serving(folder, monkeypatch, run_id=again.id) as served:
-        page = served.browser().get(f"/runs/{again.id}/quarantine").text
+        html = {"Accept": "text/html"}
+        page = served.browser().get(f"/runs/{again.id}/quarantine", headers=html).text
         assert "3 rows of files" in page
         assert re.search(r"claims\.csv, line 4</th>.*six.*corrected in fixed\.csv, line 2", page, re.DOTALL)
-        assert f"/runs/{again.id}/quarantine" in served.browser().get(f"/runs/{again.id}").text
+        assert f"/runs/{again.id}/quarantine" in served.browser().get(f"/runs/{again.id}", headers=html).text
         answer = served.client("admin").get(f"/api/v1/runs/{again.id}/quarantine").json()
         assert [row["line"] for row in answer["rows"]] == [3, 4, 5]
     settings = folder / "clew.yaml"

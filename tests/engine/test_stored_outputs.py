@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -60,7 +61,8 @@ FROZEN: dict[tuple[str, str], Callable[[], None]] = {}
 
 def _meanwhile(operation: str, key: StorageKey) -> None:
     name = key.rpartition("/")[2]
-    FROZEN.pop((operation, "part" if name.startswith("part-") else name), lambda: None)()
+    kinds = {"part-": "part", "_FILES": "list"}
+    FROZEN.pop((operation, next((kinds[start] for start in kinds if name.startswith(start)), name)), lambda: None)()
 
 
 def staged(
@@ -154,6 +156,50 @@ def test_who_is_overtaken_in_the_middle_of_publishing_leaves_the_other_output_an
     assert [path.name for path in tmp_path.iterdir()] == ["out"], "no folder is left of the late attempt"
     for name in told["files"]:
         assert (tmp_path / "out" / name).read_text().startswith("later" if later else "new")
+
+
+def by_value(output: tuple[StoredOutput, list[StagedPiece]], *names: str) -> tuple[StoredOutput, list[StagedPiece]]:
+    """The files of an output, called as they are when there is one for each value of an expression."""
+    place, pieces = output
+    return place, [replace(piece, published=f"{name}.csv") for piece, name in zip(pieces, names, strict=True)]
+
+
+def named(folder: Path) -> dict[str, str]:
+    """What the files say that are named after values."""
+    return {file.stem: file.read_text().strip() for file in folder.glob("*.csv")}
+
+
+def test_files_named_after_values_are_replaced_by_the_next_output_and_no_others(tmp_path: Path) -> None:
+    publish(by_value(staged(tmp_path, "old"), "north", "south"))
+    again = by_value(staged(tmp_path, "new", run_id=OTHER), "south", "west")
+    again[0].require_room(output_step("csv"), can_be_extended=True)
+    publish(again)
+    assert named(tmp_path / "out") == {"south": "new0", "west": "new1"}
+    assert json.loads((tmp_path / "out" / MARKER).read_text())["run"] == OTHER
+    (tmp_path / "out" / "north.csv").write_text("somebody else's")
+    with pytest.raises(UserError, match=r"would delete out/north\.csv, which no output wrote"):
+        staged(tmp_path, "more")[0].require_room(output_step("csv"), can_be_extended=True)
+
+
+@pytest.mark.parametrize("frozen", [("create", "list"), *BEFORE[1:2], ("copy", "south.csv"), BEFORE[3]], ids=" ".join)
+@pytest.mark.parametrize("later", [False, True], ids=["", "a later run"])
+def test_who_is_overtaken_leaves_the_files_named_after_values_and_their_marker(
+    tmp_path: Path, frozen: tuple[str, str], *, later: bool
+) -> None:
+    def overtaken() -> None:
+        publish(by_value(staged(tmp_path, "new", fence=2), "north", "south"))
+        if later:
+            publish(by_value(staged(tmp_path, "later", run_id=OTHER, ended=[RUN]), "south", "west"))
+
+    publish(by_value(staged(tmp_path, "old", run_id=f"{OTHER}0"), "east", "north"))
+    FROZEN[frozen] = overtaken
+    with pytest.raises(UserError, match="cannot write out"):
+        publish(by_value(staged(tmp_path, "late"), "north", "south"))
+    expected = {"south": "later0", "west": "later1"} if later else {"north": "new0", "south": "new1"}
+    assert named(tmp_path / "out") == expected
+    told = json.loads((tmp_path / "out" / MARKER).read_text())
+    assert (told["run"], sorted(told["files"])) == (OTHER if later else RUN, [f"{name}.csv" for name in expected])
+    assert len(list((tmp_path / "out").glob("_FILES*"))) == 1
 
 
 @pytest.mark.parametrize("frozen", [("create", "complete.csv"), ("copy", "list.csv")], ids=" ".join)

@@ -135,6 +135,9 @@ def test_a_retry_after_a_commit_that_nobody_heard_of_adds_nothing(
         assert [row[0] for row in rows_in(folder, lake.format)] == [1, 5]
 
 
+_ONE_OR_BOTH = [["OutputConflict", "committed"], ["committed", "committed"]]
+
+
 def commit_at_once(spark: SparkSession, root: str, folder: str, mode: str) -> list[str]:
     """Two workers have one step, since one has lost its lease: both find no commit of it before either has made one."""
     [step] = Workspace(Path(root)).plan(mode).outputs
@@ -183,8 +186,8 @@ def test_a_worker_that_was_overtaken_before_its_commit_adds_nothing(
     shop.project(mode, write("iceberg", mode, **({"upsert_by": ["id"]} if mode == "upsert" else {})))
     table_spark(run_into, str(tmp_path), "first", str(folder), "iceberg")
     found = table_spark(commit_at_once, str(tmp_path), str(folder), mode)
-    assert "committed" in found
-    assert set(found) <= {"committed", "OutputConflict"}
+    # Which of two merges comes first makes no difference, and both may have been let through, one after the other.
+    assert sorted(found) in ([["OutputConflict", "committed"]] if mode == "overwrite" else _ONE_OR_BOTH)
     ids = [row[0] for row in rows_in(folder, "iceberg")]
     assert ids == ([1] if mode in {"overwrite", "replace_period"} else [1, 5])
 

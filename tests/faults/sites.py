@@ -98,6 +98,24 @@ def hook() -> Iterator[Hook]:
             thread.join()
 
 
+def _here_or_at(receiver: Hook) -> Callable[[Calls], Any]:
+    """Counts calls of this process, or requests to the webhook."""
+
+    @contextmanager
+    def failing(calls: Calls) -> Iterator[None]:
+        if calls.kind != "http":
+            with _here(calls):
+                yield
+            return
+        receiver.calls = calls
+        try:
+            yield
+        finally:
+            receiver.calls = None
+
+    return failing
+
+
 @contextmanager
 def shop() -> Iterator[Place]:
     """A shop on SQLite and a folder, without Spark; its events go to a file and to a webhook."""
@@ -117,36 +135,27 @@ def shop() -> Iterator[Place]:
         made.write({"clew.yaml": {"name": "shop", "environments": {"dev": {**SETTINGS, "bus": buses}}}})
         made.run("close", "2026-01")
 
-        @contextmanager
-        def failing(calls: Calls) -> Iterator[None]:
-            if calls.kind != "http":
-                with KINDS[calls.kind][1](calls):
-                    yield
-                return
-            receiver.calls = calls
-            try:
-                yield
-            finally:
-                receiver.calls = None
-
         kinds = {"file": KINDS["file"][0], "sql": KINDS["sql"][0], "http": HOOK_FAULTS}
-        yield Place("close", "2026-02", "closed", kinds, lambda: _copy(template, folder), failing)
+        yield Place("close", "2026-02", "closed", kinds, lambda: _copy(template, folder), _here_or_at(receiver))
 
 
 @contextmanager
 def sample() -> Iterator[Place]:
-    """The sample on Spark, with SQLite and folders of this machine."""
+    """The sample on Spark, with SQLite and folders of this machine; its events go to a webhook."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="clew-faults-")))
+        receiver = stack.enter_context(hook())
         template = folder / "template"
         write_sample(template)
         workspace = yaml.safe_load((template / "clew.yaml").read_text())
         review = {"close-review": {"type": "capture_store", "path": ".clew/close-review", "max_ttl_days": 30}}
-        workspace["environments"] = {"dev": {**SETTINGS, "sinks": review, "spark": {"master": "local[2]"}}}
+        bus = [{"id": "hook", "type": "webhook", "url": receiver.url}]
+        workspace["environments"] = {"dev": {**SETTINGS, "bus": bus, "sinks": review, "spark": {"master": "local[2]"}}}
         (template / "clew.yaml").write_text(yaml.safe_dump(workspace))
         _closed(template)
-        kinds = {kind: KINDS[kind][0] for kind in ("file", "sql", "spark")}
-        yield Place("gl-close", "2026-02", "gl-closed", kinds, lambda: _copy(template, folder), _here)
+        kinds = {**{kind: KINDS[kind][0] for kind in ("file", "sql", "spark")}, "http": HOOK_FAULTS}
+        failing = _here_or_at(receiver)
+        yield Place("gl-close", "2026-02", "gl-closed", kinds, lambda: _copy(template, folder), failing)
 
 
 @contextmanager
@@ -194,7 +203,7 @@ def servers() -> Iterator[Place]:
             with proxy.failing(_nth(calls)) if calls.kind == "http" else _here(calls):
                 yield
 
-        kinds = {"http": tuple(STORE_FAULTS), "sql": KINDS["sql"][0]}
+        kinds = {"http": tuple(STORE_FAULTS), **{kind: KINDS[kind][0] for kind in ("sql", "spark", "file")}}
         yield Place("gl-close", "2026-02", "gl-closed", kinds, fresh, failing)
 
 

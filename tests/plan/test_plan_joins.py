@@ -220,6 +220,16 @@ def test_the_temporal_mode_of_a_join_is_its_own(check: Check) -> None:
     assert join_of(check(joining(CUSTOMERS))).dataset.temporal_mode == "none"
 
 
+def test_a_check_that_every_row_finds_a_match_may_be_as_of_a_day_too(check: Check) -> None:
+    checked = "{alias: r, dataset_id: rates, on: r.region = orders.region, as_of: ordered_on}"
+    rule = "checks: [{join_must_match: " + checked + "}]\n"
+    found = check(joining(RATES_ON_DAY % "ordered_on", "r.amount"), more=rule)
+    [planned] = found.plan.checks
+    assert planned.join == join_of(found)
+    named = check(joining(RATES_ON_DAY % "ordered_on", "r.amount"), more="checks: [{join_must_match: r}]\n")
+    assert named.plan.checks[0].join == join_of(named)
+
+
 RATES_ON_DAY = "{alias: r, dataset_id: rates, on: r.region = orders.region, as_of: %s}"
 
 

@@ -111,6 +111,9 @@ def test_each_bar_of_a_waterfall_leads_to_its_rows(tmp_path: Path, monkeypatch: 
         for address, told in leads.items():
             assert f'href="{address}"' in page
             assert told in unescape(as_page(client, address).text)
+        file = client.get(f"/api/v1/runs/{before}/download/compare", params={"other": after, "at": 0})
+        assert file.status_code == 200
+        assert len([line for line in file.text.splitlines() if ",amount," in line]) == 14
         for what, run, other in (("added", after, "row_a"), ("removed", before, "row_b")):
             rows = causes[f"7 rows of orders {what}"]["rows"]
             mine = "row_b" if what == "added" else "row_a"

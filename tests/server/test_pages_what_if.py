@@ -3,6 +3,7 @@
 import csv
 import html
 import re
+from decimal import Decimal
 
 from tests.server.pages_requests import as_page
 from tests.server.server_fixtures import Served
@@ -21,7 +22,11 @@ def test_an_explanation_leads_to_the_question_what_another_rate_would_change(sha
     head, _, rate = asked.rpartition(" = ")
     answer = as_page(client, f"{run}/what-if", {"set": f"{head} = {rate} * 2"}).text
     assert re.search(r"<h2>[\d,]+ rows? would change", answer)
-    assert '<th scope="row">amount_usd</th>' in answer
+    moved = re.findall(r'<td>amount_usd</td><td class="num">([\d,.-]+)</td><td class="num">([\d,.-]+)</td>', answer)
+    assert moved
+    for now, then in (map(Decimal, (old.replace(",", ""), new.replace(",", ""))) for old, new in moved):
+        assert abs(then - 2 * now) <= Decimal("0.01")
+    assert "No total moves." in answer, "debits and credits double alike"
     file = client.get(f"{run}/explain.html", params={"row": row.row_id, "column": "amount_usd"}).text
     assert "what-if" not in file
 

@@ -1,6 +1,7 @@
 """Browsers: the one-time link, the login form, cookies, and requests that other sites make them send."""
 
 import signal
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from clew.auth.roles import AccessRole
 from clew.auth.tokens import mint
+from clew.events.ledger import EntryKind
 from clew.runs.clock import utc_now
 from clew.server.access.doorman import LoginAttempts, OneTimeLinks, csrf_of
 from clew.server.access.signing_in import local_path
@@ -149,6 +151,23 @@ def test_a_session_ends_with_its_time(serve_with: OpenSite) -> None:
     client = serve_with(ServerSettings(session_lifetime=timedelta(seconds=-1))).browser()
     client.cookies.set(COOKIE, client.cookies.get(COOKIE) or "x")
     assert client.get("/api/v1/me").status_code == 401
+
+
+def test_a_session_that_nobody_uses_ends_though_its_pages_fetch_by_themselves(
+    serve_with: OpenSite,
+) -> None:
+    served = serve_with(ServerSettings(longest_idle=timedelta(minutes=30)))
+    later = timedelta(0)
+    served.app.state.doorman = replace(served.app.state.doorman, clock=lambda: utc_now() + later)
+    client, script = served.browser(), {"Sec-Fetch-Dest": "empty"}
+    for minutes, headers in ((25, {}), (50, script), (54, script)):
+        later = timedelta(minutes=minutes)
+        assert client.get("/api/v1/me", headers=headers).status_code == 200, minutes
+    later = timedelta(minutes=56)
+    assert client.get("/api/v1/me", headers=script).status_code == 401
+    assert client.get("/api/v1/me").status_code == 401
+    assert served.workspace.tokens.sessions() == ()
+    assert served.state.ledger.last(EntryKind.SESSION_ENDED) is not None
 
 
 def test_a_made_up_cookie_is_nobody(shared: Served) -> None:

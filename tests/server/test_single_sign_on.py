@@ -226,7 +226,7 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
     "another provider": (changed(iss="https://login.example.com"), "of another provider"),
     "expired": (changed(exp=int(time.time()) - 120, iat=int(time.time()) - 7200), "has expired"),
     "no expiry": (without("exp"), "lacks the claim"),
-    "of the future": (changed(nbf=int(time.time()) + 3600), "not valid yet"),
+    "of the future": (changed(nbf=int(time.time()) + 86_400), "not valid yet"),
     "another key": (lambda due, _key: signed(due, other_key()), "not signed by its key"),
     "no signature": (lambda due, _key: jwt.encode(due, None, "none"), "not signed in a way"),  # type: ignore[arg-type]
     "a shared secret": (symmetric, "not signed in a way"),

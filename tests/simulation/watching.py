@@ -12,14 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from clew.api.derived_rows import head_problems
 from clew.events import RawEvent
 from clew.events.chain import verify_chain
 from clew.events.codec import moment_of
 from clew.events.envelope import StoredEvent
-from clew.events.reducer import incremental_project
+from clew.events.reducer import advance, incremental_project
 from clew.events.snapshot import RunSnapshot
 from clew.events.values import LOAD_STEP
 from clew.runs.stores import OutboxEntry
+from clew.store.reading import record_of
+from clew.store.run_heads import head_row
 from tests.simulation.kernel import Kernel, Process, Violation
 from tests.simulation.memory_storage import MemoryFiles
 from tests.simulation.model import NotInTheModel, RunModel
@@ -410,12 +413,15 @@ class Watch:
             raws = [raw_of(row) for row in rows]
             if [raw.read() for raw in raws] != known.events:
                 self.fail("events never change", run_id)
-            [head] = self._rows("SELECT last_seq, last_hash, status FROM runs WHERE run_id = ?", run_id)
+            [head] = self._rows("SELECT * FROM runs WHERE run_id = ?", run_id)
             report = verify_chain(raws, key=KEY, last_seq=head["last_seq"], last_hash=head["last_hash"])
             if not report.is_intact:
                 self.fail("events are sealed", f"{run_id}: {report.breaks}")
             if head["status"] != known.status:
                 self.fail("the head says what events say", f"{run_id}: {head['status']}, not {known.status}")
+            told = advance(RunSnapshot(run_id), known.events).snapshot
+            for problem in head_problems(record_of(head), head_row(head), known.events, told):
+                self.fail("clew verify finds nothing wrong with the head of a run", f"{run_id}: {problem}")
         for key, (run_id, data) in self.committed.items():
             found = self.files.files.get(key)
             if self._there(run_id) and (found is None or found.data != data):

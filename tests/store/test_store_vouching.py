@@ -97,12 +97,13 @@ def unguarded(database: Database) -> None:
         else:
             found = connection.execute(
                 sa.text(
-                    "SELECT tgname, tgrelid::regclass::text AS on_table FROM pg_trigger JOIN pg_class ON tgrelid = oid"
+                    "SELECT tgname, tgrelid::regclass::text AS on_table"
+                    " FROM pg_trigger JOIN pg_class ON tgrelid = pg_class.oid"
                     " WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace"
                 )
             ).all()
             for name, table in found:
-                connection.execute(sa.text(f"DROP TRIGGER {name} ON {table}"))
+                connection.execute(sa.text(f"DROP TRIGGER IF EXISTS {name} ON {table}"))
 
 
 def test_a_token_that_was_not_written_by_clew_opens_nothing(
@@ -176,7 +177,8 @@ def test_no_run_reads_or_builds_on_a_version_of_a_dataset_that_was_edited(databa
     made = datasets.register(registration("two", "b.parquet"))
     assert [each.version for each in datasets.versions("closed")] == [2, 1]
     assert {file.path for file in made.files} == {"a.parquet", "b.parquet"}
-    edited(database, "UPDATE dataset_versions SET files = replace(files, 'a.parquet', 'c.parquet') WHERE version = 2")
+    of_the_first = "SELECT files FROM dataset_versions AS other WHERE other.version = 1"
+    edited(database, f"UPDATE dataset_versions SET files = ({of_the_first}) WHERE version = 2")
     with pytest.raises(UserError, match="dataset version closed 2 is not what was recorded"):
         datasets.versions("closed")
     with pytest.raises(UserError, match=FORGED):

@@ -92,9 +92,8 @@ class Traces:
                 self._opened.move_to_end(key)
                 return known
         with alerts.raised_for(run.run_id) as on_damage:
-            facts = reader.facts(run.run_id)
-            require_sealed(at.state, at.environment, facts)
-            opened = open_trace(facts, at.environment, on_damage)
+            require_sealed(at.state, at.environment, run.run_id)
+            opened = open_trace(reader.facts(run.run_id), at.environment, on_damage)
         with self._lock:
             self._opened[key] = opened
             while len(self._opened) > _MOST_TRACES:
@@ -229,10 +228,14 @@ class OpenedEnvironment:
 
     def trace_of(self, run: RunRecord) -> "RunTrace":
         """The trace of a run, opened once. It has the values as they are, like `trace`."""
+        return self.store.traces.of(run, self.runs, self, self.alerts)
+
+    @property
+    def alerts(self) -> "DamageAlerts":
+        """Raises alerts about what is not as it was written."""
         from clew.api.damage_alerts import DamageAlerts
 
-        alerts = DamageAlerts(lambda: self.state.stores.writer)
-        return self.store.traces.of(run, self.runs, self, alerts)
+        return DamageAlerts(lambda: self.state.stores.writer)
 
 
 @dataclass

@@ -78,6 +78,14 @@ class Run:
             view = at.runs.view(self.id)
         return Run(view.record, self._access, view)
 
+    def sealed(self) -> "Run":
+        """The run, after a comparison with its seals. UserError ForgedHistory where it is not what was recorded."""
+        from clew.api.sealed_reading import require_sealed
+
+        with self._access.opened() as at, at.alerts.raised_for(self.id):
+            require_sealed(at.state, at.environment, self.id)
+        return self
+
     @property
     def question_limits(self) -> QuestionLimits:
         """What a question about its rows may cost."""

@@ -1,4 +1,4 @@
-"""Answers rest on events that nobody has changed: a run is compared with its seals before its rows are read.
+"""Answers rest on events that nobody has changed: a run is compared with its seals before anyone sees it or its rows.
 
 Where this machine does not have the key, that is left to the record of the read, which needs it.
 """
@@ -8,37 +8,58 @@ from clew.api.state import State
 from clew.diagnostics import ClewError, UserError
 from clew.diagnostics.codes.trace import FORGED_HISTORY
 from clew.events.chain import SealKey
-from clew.events.reducer import advance
+from clew.events.reducer import advance, waits_for_approval
 from clew.events.snapshot import RunSnapshot
 from clew.runs.environment import RunEnvironment
+from clew.runs.request import RunRecord
 from clew.runs.seal_keys import known_seal_key
-from clew.runs.view import RunFacts
+from clew.runs.view import RunFactsReader
 
+_LOOKS = 5
+"""How often a run is looked at that moves meanwhile."""
 _UNREADABLE = (ClewError, ValueError, KeyError, TypeError)
 """What an edited document may cause where it is read."""
 
 
-def require_sealed(state: State, environment: RunEnvironment, facts: RunFacts) -> None:
+def require_sealed(state: State, environment: RunEnvironment, run_id: str) -> None:
     """Raise UserError ForgedHistory if a run is not what was recorded: its request, its events, or its state."""
     key = known_seal_key(environment)
     if key is None:
         return
-    runs, record = state.sealed_runs, facts.record
-    if not runs.has_begun():
+    if not state.sealed_runs.has_begun():
         if _has_checkpoints(environment):
-            raise forged(record.run_id, "the ledger of its environment is gone")
+            raise forged(run_id, "the ledger of its environment is gone")
         return
-    _require_whole_ledger(state, environment, key, record.run_id)
-    events = runs.events(record.run_id)
-    problem = runs.problem(record, events, key)
+    _require_whole_ledger(state, environment, key, run_id)
+    for _ in range(_LOOKS):
+        record = state.reading.listing.run(run_id)
+        problem = _problem(state, environment, record, key)
+        if problem is None:
+            return
+        if state.reading.listing.run(run_id).last_seq == record.last_seq:  # it has not moved meanwhile
+            raise forged(run_id, problem)
+
+
+def _problem(state: State, environment: RunEnvironment, record: RunRecord, key: SealKey) -> str | None:
+    """What was changed about a run, by its events and by the rows that are derived from them."""
+    events = state.sealed_runs.events(record.run_id)
+    problem = state.sealed_runs.problem(record, events, key)
     if problem is not None:
-        raise forged(record.run_id, problem)
+        return problem
     try:
-        told = advance(RunSnapshot(record.run_id), [event.read() for event in events]).snapshot
+        read = [event.read() for event in events]
+        told = advance(RunSnapshot(record.run_id), read).snapshot
+        # As it was saved, and not as roles see it.
+        saved = RunFactsReader(state, environment).projected(record.run_id).snapshot
     except _UNREADABLE:
-        raise forged(record.run_id, "its events cannot be read") from None
-    if told != facts.snapshot:
-        raise forged(record.run_id, "its saved state is not what its events say")
+        return "its events cannot be read"
+    if told != saved:
+        return "its saved state is not what its events say"
+    if (record.status, record.started_at, record.completed_at) != (told.status, told.started_at, told.completed_at):
+        return f"its record says {record.status.value}, its events say {told.status.value}"
+    if record.approval_pending != waits_for_approval(read):
+        return "its record and its events differ in whether it waits for an approval"
+    return None
 
 
 def _require_whole_ledger(state: State, environment: RunEnvironment, key: SealKey, run_id: str) -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from clew.runs.registry import DatasetRegistry, ProjectRegistry
     from clew.runs.submission import RunQueue
     from clew.store.ledger import Ledger, SqlLedgerReader
+    from clew.store.run_heads import SqlRunHeads
     from clew.store.sqlite_file import SqliteFile
     from clew.store.standing import SqlStanding
     from clew.tracelink.stores import TraceLinkStores
@@ -93,6 +94,13 @@ class State:
     def sealed_runs(self) -> SqlSealedRuns:
         """What the ledger says about runs, for those who read their rows."""
         return SqlSealedRuns(self._source, Owner.of(self._environment))
+
+    @property
+    def run_heads(self) -> "SqlRunHeads":
+        """Rows that follow from the events of runs."""
+        from clew.store.run_heads import SqlRunHeads
+
+        return SqlRunHeads(self._source)
 
     def captures_of(self, run_id: str) -> "tuple[CaptureRecord, ...]":
         """The captures and postlude jobs of a run."""

@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from clew.api.checkpoints import checkpoint_problems
+from clew.api.derived_rows import attempt_problems, block_problems, head_problems, saved_state_problems
 from clew.api.kept_checkpoints import checkpoint_file, kept_checkpoints
 from clew.api.state import State
 from clew.captures.manifests import Places
@@ -23,8 +24,9 @@ from clew.diagnostics.codes.engine import STORAGE_UNAVAILABLE
 from clew.diagnostics.file_system import OutOfReach, is_out_of_reach, unavailable
 from clew.events.chain import ChainReport, SealKey, verify_chain
 from clew.events.codec import canonical_json
-from clew.events.ledger import EntryKind, LedgerEntry, chain_problems
-from clew.events.reducer import advance, waits_for_approval
+from clew.events.envelope import RawEvent
+from clew.events.ledger import HEADS, EntryKind, LedgerEntry, chain_problems, head_problem, tables_of
+from clew.events.reducer import advance
 from clew.events.snapshot import RunSnapshot
 from clew.evidence.reevaluation import reevaluate
 from clew.plan.json_form import digest_of
@@ -39,9 +41,12 @@ from clew.storage.plans import kept_plan
 from clew.storage.removals import Journal
 from clew.storage.root import StorageRoot
 from clew.store.ledger import RECORD_NAMES
+from clew.store.run_heads import RunHeadRow
 from clew.trace.run_trace import open_trace
 
 _ALL = 1_000_000
+_LOOKS = 5
+"""How often a run is looked at that moves meanwhile."""
 _UNREADABLE = (ClewError, ValueError, KeyError, TypeError)
 """What an edited document may cause where it is read."""
 
@@ -92,16 +97,21 @@ class _Expected:
 
     requests: dict[str, str] = field(default_factory=dict)
     adopted: dict[str, tuple[int, str]] = field(default_factory=dict)
-    ends: dict[str, dict[str, Any]] = field(default_factory=dict)
+    heads: dict[str, list[LedgerEntry]] = field(default_factory=dict)
+    """Where the history of a run ended when it was told something, and when it ended."""
     deleted: dict[str, dict[str, Any]] = field(default_factory=dict)
     rows: dict[str, dict[str, str]] = field(default_factory=dict)
     removals: list[dict[str, Any]] = field(default_factory=list)
+    tables: frozenset[str] = frozenset()
+    """The tables whose rows must all be known: those that the ledger has begun with."""
 
     def learn(self, entry: LedgerEntry) -> None:
         """Take an entry into account, after those before it."""
         content: Mapping[str, Any] = entry.content
         match entry.kind:
-            case EntryKind.BEGUN | EntryKind.EVIDENCE_MADE | EntryKind.VERIFIED:
+            case EntryKind.BEGUN:
+                self.tables = tables_of(content)
+            case EntryKind.EVIDENCE_MADE | EntryKind.VERIFIED:
                 pass
             case EntryKind.REMOVED:
                 self.removals.append(dict(content))
@@ -110,8 +120,8 @@ class _Expected:
             case EntryKind.RUN_ADOPTED:
                 self.requests[entry.subject_id] = content["request"]
                 self.adopted[entry.subject_id] = (content["last_seq"], content["events"])
-            case EntryKind.RUN_ENDED:
-                self.ends[entry.subject_id] = dict(content)
+            case _ if entry.kind in HEADS:
+                self.heads.setdefault(entry.subject_id, []).append(entry)
             case EntryKind.RUN_DELETED:
                 self.requests.pop(entry.subject_id, None)
                 self.deleted[entry.subject_id] = dict(content)
@@ -172,6 +182,8 @@ class Verifier:
             records = {record.run_id: record for record in self._records()}
             for run_id in expected.requests.keys() - records.keys():
                 self._find(f"run {run_id}", "it is gone, and nothing says that it was deleted")
+            for run_id in self._state.run_heads.saved_of_no_run():
+                self._find(f"run {run_id}", "there is a saved state of it, and nothing else")
             for record in records.values():
                 with self._readable(f"run {record.run_id}"):
                     self._check_run(record, expected)
@@ -240,7 +252,8 @@ class Verifier:
                 if key not in actual:
                     self._find(name, f"{key} is gone")
                 elif key not in known:
-                    self._find(name, f"{key} was not written by Clew")
+                    if table in expected.tables:
+                        self._find(name, f"{key} was not written by Clew")
                 elif known[key] != actual[key]:
                     self._find(name, f"{key} was changed")
 
@@ -335,50 +348,48 @@ class Verifier:
         adopted, digest = expected.adopted.get(run_id, (0, ""))
         if adopted and self._state.ledger.adopted_digest(run_id, adopted) != digest:
             self._find(subject, f"one of its first {adopted} events was changed")
-        history = list(self._state.stores.reader.raw_events(run_id))
+        record, head, history = self._at_one_moment(record)
         report = verify_chain(
             history, key=self._key, last_seq=record.last_seq, last_hash=record.last_hash, adopted=adopted
         )
         self._checked["events"] += len(history)
         for each in report.breaks:
             self._find(subject, f"event {each.run_seq}: {each.problem}")
-        end = expected.ends.get(run_id)
-        if end is not None:
-            last = next((event for event in history if event.run_seq == end["last_seq"]), None)
-            if last is None or last.hash != end["last_hash"]:
-                self._find(subject, f"event {end['last_seq']}, with which it ended, is not the one that was there")
+        for entry in expected.heads.get(run_id, ()):
+            problem = head_problem(entry, history)
+            if problem is not None:
+                self._find(subject, problem)
         try:
             read = [event.read() for event in history]
             told = advance(RunSnapshot(run_id), read).snapshot
         except _UNREADABLE as error:
             self._find(subject, f"its events cannot be read: {error}")
             return None
-        if record.approval_pending != waits_for_approval(read):
-            self._find(subject, "its record and its events differ in whether it waits for an approval")
-        self._check_states(record, told)
+        for problem in (
+            *head_problems(record, head, read, told),
+            *saved_state_problems(self._state, run_id),
+            *attempt_problems(self._state, run_id, read),
+        ):
+            self._find(subject, problem)
         return told
 
-    def _check_states(self, record: RunRecord, told: RunSnapshot) -> None:
-        """The rows that are derived from events say what the events say."""
-        subject = f"run {record.run_id}"
-        if (record.status, record.started_at, record.completed_at) != (told.status, told.started_at, told.completed_at):
-            self._find(subject, f"its record says {record.status.value}, its events say {told.status.value}")
-        try:
-            saved = self._state.stores.snapshots.load(record.run_id)
-        except _UNREADABLE as error:
-            self._find(subject, f"its saved state cannot be read: {error}")
-            return
-        if saved is None:
-            return
-        events = self._state.stores.reader.events(record.run_id, limit=saved.last_event_seq)
-        if saved != advance(RunSnapshot(record.run_id), events).snapshot:
-            self._find(subject, "its saved state is not what its events say")
+    def _at_one_moment(self, record: RunRecord) -> tuple[RunRecord, RunHeadRow, list[RawEvent]]:
+        """The row of a run and its events, also where it is under way and moves between two statements."""
+        heads, run_id = self._state.run_heads, record.run_id
+        for _ in range(_LOOKS):
+            head, record = heads.head(run_id), self._state.stores.catalog.run(run_id)
+            history = list(self._state.stores.reader.raw_events(run_id))
+            if heads.head(run_id) == head:
+                break
+        return record, head, history
 
     def _check_files(self, subject: str, snapshot: RunSnapshot) -> None:
         parts, problems = readable_parts(self._environment.storage_root, snapshot)
         self._found(subject, problems)
         self._checked["parts"] += len(parts)
         self._verify(subject, parts)
+        for problem in block_problems(self._state, snapshot.run_id, parts):
+            self._find(subject, problem)
 
     def _verify(self, subject: str, parts: Iterable[Part]) -> None:
         files = TraceFiles(self._environment.storage_root)

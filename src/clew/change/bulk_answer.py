@@ -3,7 +3,7 @@
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -11,8 +11,8 @@ from clew.change.bulk_cone import BulkCone
 from clew.change.bulk_tables import THERE, BulkTable, BulkTables, NotInBulk, rows_of_trace, stored_name
 from clew.change.comparison import Amount
 from clew.change.cone import Cone
-from clew.change.differences import Differences, DifferencesAsked, ReachedRow
 from clew.change.points import conditions_at
+from clew.change.reached_rows import Differences, DifferencesAsked, ReachedRow
 from clew.change.step_edits import StepEdit
 from clew.change.suppositions import Suppositions
 from clew.deferred import dataclass
@@ -35,9 +35,9 @@ def differences_at_once(
     trace: RunTrace, supposed: Suppositions, entries: Sequence[Step | StepEdit], asked: DifferencesAsked
 ) -> Differences | None:
     """What differs at a point after some steps; None where rows have to be evaluated one by one."""
-    with ExitStack() as kept:
+    with closing(BulkTables(trace)) as tables:
         try:
-            cone = BulkCone(BulkTables(trace, kept), Cone(trace, supposed))
+            cone = BulkCone(tables, Cone(trace, supposed))
             cone.load()
             for entry in entries:
                 cone.take(entry)
@@ -82,6 +82,7 @@ class _Answer:
         listed = joined(", ", [Sql(f"*, {was} AS had, {now} AS has"), *flags])
         anything = " OR ".join(["had <> has", *(f"d{n}" for n in range(len(differing)))])
         name = tables.make(Sql("SELECT * FROM (SELECT ") + listed + f" FROM {seen.name}) WHERE {anything}")
+        tables.keep_only(name)
         counts = tables.ask(
             Sql(
                 "SELECT count(*) FILTER (WHERE had AND NOT has) AS gone"

@@ -21,7 +21,8 @@ from clew.explain.row_conditions import all_of, is_not_deleted
 from clew.lang.evaluation import Row
 from clew.lang.typed import ColumnValue, Expression, Value, columns_of
 from clew.lang.types import BOOLEAN, INTEGER, Type
-from clew.plan.operations import OutputStep, Step
+from clew.plan.datasets import DatasetUse
+from clew.plan.operations import ChangingStep, CreatingStep, OutputStep, Step
 from clew.plan.steps import ChangingStepBase, CreatingStepBase, Join
 from clew.storage.parts import ORDINAL, PartFile
 from clew.trace.exact_sql import exact_value
@@ -67,19 +68,20 @@ class BulkCone:
     def take(self, entry: Step | StepEdit) -> None:
         """Do a step of the run and of the supposed plan. Raises NotInBulk where that cannot be done at once."""
         budgets.check()
+        self.tables.keep_only(*([] if self.rows is None else [self.rows.name]))
         if isinstance(entry, StepEdit):
             self._edit(entry)
             self.at = entry.old.seq if entry.old is not None else self.at
             return
-        if isinstance(entry, ChangingStepBase):
+        if isinstance(entry, ChangingStep):
             for join in entry.lookups:
                 self._reach_lookups(entry, join)
             if self._concerns(entry):
                 self._change(entry)
-        elif isinstance(entry, CreatingStepBase) and entry.made_from is None:
+        elif isinstance(entry, CreatingStep) and entry.made_from is None:
             if self._concerns(entry):
                 self._sum_up(entry, entry, everything=False)
-        elif isinstance(entry, CreatingStepBase) and self.single.supposed.of_dataset(entry.made_from):
+        elif isinstance(entry, CreatingStep) and self._supposes_of(entry.made_from):
             raise NotInBulk("rows of an appended dataset")
         self.at = entry.seq
 
@@ -90,9 +92,9 @@ class BulkCone:
             return
         if (() if old is None else old.adds) != (() if new is None else new.adds):
             raise NotInBulk("other columns")
-        changing = [step for step in steps if isinstance(step, ChangingStepBase)]
+        changing = [step for step in steps if isinstance(step, ChangingStep)]
         if len(changing) == len(steps):
-            self._edit_changing(changing, new if isinstance(new, ChangingStepBase) else None)
+            self._edit_changing(changing, new if isinstance(new, ChangingStep) else None)
         elif (
             isinstance(old, CreatingStepBase)
             and isinstance(new, CreatingStepBase)
@@ -103,7 +105,7 @@ class BulkCone:
         else:
             raise NotInBulk("an edit of another kind")
 
-    def _edit_changing(self, steps: Sequence[ChangingStepBase], new: ChangingStepBase | None) -> None:
+    def _edit_changing(self, steps: Sequence[ChangingStep], new: ChangingStep | None) -> None:
         """Do a step in place of another, or leave one out: rows that any of them selects are as before both."""
         selected = dict[Expression | None, None]()
         for step in steps:
@@ -119,18 +121,23 @@ class BulkCone:
             if new is not None:
                 self._change(new)
 
-    def _concerns(self, step: ChangingStepBase | CreatingStepBase) -> bool:
+    def _concerns(self, step: ChangingStep | CreatingStep) -> bool:
         """Whether a step may do something else to rows of the cone than it has done."""
         if self.rows is None:
             return False
         columns, table = set(self.differing), self.table
         read = {name for tree in trees_of(step) for owner, name in columns_of(tree) if owner == table}
         read |= {*step.columns_named, _DELETED}
-        is_changing = isinstance(step, ChangingStepBase)
-        set_ = {each.column for each in step.assigned} if is_changing else set[str]()
-        looks_up = is_changing and any(self.single.supposed.of_dataset(join.dataset) for join in step.lookups)
-        sees_rows = not is_changing or step.keeps is not None or bool(step.window_calls)
-        return self.has_new or looks_up or bool(columns & (read | set_)) or (self.has_dropped and sees_rows)
+        sees_rows = True
+        if isinstance(step, ChangingStep):
+            read |= {each.column for each in step.assigned}
+            sees_rows = step.keeps is not None or bool(step.window_calls)
+        looks_up = any(self._supposes_of(join.dataset) for join in step.lookups)
+        return self.has_new or looks_up or bool(columns & read) or (self.has_dropped and sees_rows)
+
+    def _supposes_of(self, use: DatasetUse | None) -> bool:
+        """Whether rows of a dataset are supposed to be different."""
+        return use is not None and bool(self.single.supposed.of_dataset(use))
 
     # Rows that are reached
 
@@ -182,9 +189,9 @@ class BulkCone:
     def _add(self, found: str) -> None:
         """Take in rows of the run, by ordinal, with what they have in the columns that may differ."""
         if self.rows is None:
-            sql = f"SELECT {ORDINAL}, TRUE AS {THERE} FROM {found}"
+            rows_alone = f"SELECT {ORDINAL}, TRUE AS {THERE} FROM {found}"
             if self.tables.number(f"SELECT count(*) FROM {found}"):
-                self.rows = BulkTable(self.tables.make(Sql(sql)), {})
+                self.rows = BulkTable(self.tables.make(Sql(rows_alone)), {})
             return
         new = f"SELECT {ORDINAL} FROM {found} WHERE {ORDINAL} NOT IN (SELECT {ORDINAL} FROM {self.rows.name})"
         if not self.tables.number(f"SELECT count(*) FROM ({new})"):
@@ -209,6 +216,12 @@ class BulkCone:
             return rows
         trace, there = self.single.trace, self.single.trace.working(seq).names
         types = dict(trace.run.columns(trace.run.last))
+        if there.isdisjoint(more):
+            nothing = "".join(
+                f", CAST(NULL AS {sql_type(types[name])}) AS {quoted(stored_name((self.table, name)))}" for name in more
+            )
+            made = self.tables.make(Sql(f"SELECT *{nothing} FROM {rows.name}"))
+            return BulkTable(made, {**rows.columns, **{(self.table, name): types[name] for name in more}})
         sql, files = rows_of_trace(trace, seq, [name for name in more if name in there], Sql("TRUE"), among=rows.name)
         own = "".join(f", c.{quoted(stored_name(named))}" for named in rows.columns)
         for name in more:
@@ -222,7 +235,7 @@ class BulkCone:
 
     # Updates and deletions
 
-    def _change(self, step: ChangingStepBase) -> None:
+    def _change(self, step: ChangingStep) -> None:
         if step.keeps is not None or step.window_calls:
             raise NotInBulk("rows that are compared with others")
         table = self.table
@@ -314,7 +327,9 @@ class BulkCone:
         if self.rows is None and not found.rows:
             return
         if self.rows is not None:
-            self.rows = self._seen(names, known.seq)
+            is_new_column = {column.name for column in known.adds}.issuperset
+            before = self.at if is_new_column(set(names) - set(self.differing)) else known.seq
+            self.rows = self._seen(names, before)  # columns that come with the step are NULL in rows from before it
         listed = list(names)
         made = self.tables.make(Sql("FROM given"), (), {"given": self._given(found, listed, types)})
         columns = {(table, name): types[name] for name in listed}

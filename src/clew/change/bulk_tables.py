@@ -7,12 +7,13 @@ combination of the values that the expression reads, so that the answer is the e
 # ruff: noqa: S608 - values are bound and names are quoted by `clew.trace.sql`
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from clew import budgets
 from clew.deferred import dataclass
-from clew.lang.evaluation import Row, evaluator
+from clew.lang.evaluation import Evaluator, Row, evaluator
 from clew.lang.typed import Expression, Value, columns_of
 from clew.lang.types import Kind, Type
 from clew.storage.parts import ORDINAL, PartFile
@@ -60,14 +61,26 @@ def stored_name(named: Named) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BulkTables:
-    """Makes tables, which are there until a question is answered."""
+    """Makes tables, which are there until others take their places, or a question is answered."""
 
     trace: RunTrace
-    kept: ExitStack
+    _made: "dict[str, AbstractContextManager[str]]" = field(default_factory=dict)
 
     def make(self, sql: Sql, files: Iterable[PartFile] = (), tables: "Mapping[str, pa.Table] | None" = None) -> str:
         """A table with the rows that a query gives; its name."""
-        return self.kept.enter_context(self._database.kept(sql, files, tables))
+        kept = self._database.kept(sql, files, tables)
+        name = kept.__enter__()
+        self._made[name] = kept
+        return name
+
+    def keep_only(self, *names: str) -> None:
+        """Drop all tables but these, so that what they take is free."""
+        for name in [each for each in self._made if each not in names]:
+            self._made.pop(name).__exit__(None, None, None)
+
+    def close(self) -> None:
+        """Drop all tables."""
+        self.keep_only()
 
     def ask(self, sql: Sql, files: Iterable[PartFile] = ()) -> "pa.Table":
         """The rows that a query gives."""
@@ -113,8 +126,7 @@ class BulkTables:
             value = exact_value(tree, lambda each: table.column((each.table, each.column)), self.trace.today)
             if value is None:
                 names = sorted(columns_of(tree))
-                evaluate = evaluator(tree)
-                found, made = self.combinations(table, names, among, lambda row, it=evaluate: [it(row)])
+                found, made = self.combinations(table, names, among, _alone(evaluator(tree)))
                 given[f"{_GIVEN}_{index}"] = _beside(found, [("v", tree.type, [each[0] for each in made])])
                 joins += _looked_up(table, names, index)
                 value = Sql(f"g{index}.v")
@@ -145,6 +157,10 @@ class BulkTables:
         sql = f"SELECT t.*{listed} FROM {table.name} AS t" + _looked_up(table, names, 0)
         name = self.make(sql, (), {f"{_GIVEN}_0": given})
         return BulkTable(name, {**table.columns, **found_columns})
+
+
+def _alone(evaluate: Evaluator) -> Callable[[Row], Sequence[Value]]:
+    return lambda row: [evaluate(row)]
 
 
 def _beside(table: "pa.Table", columns: Iterable[tuple[str, Type, list[Value]]]) -> "pa.Table":

@@ -134,8 +134,7 @@ class _Comparing:
         rows = (self._rows(0), self._rows(1))
         self.b.trace.working(self.points[1].seq).database.require_whole(rows[1].relation.files)
         totals = [self._totals(side, rows[side]) for side in (0, 1)]
-        repeated = sum(self._repeated(side, rows[side]) for side in (0, 1))
-        with self._differing(rows, is_ambiguous=bool(repeated)) as table:
+        with self._matched(rows, (totals[0].rows, totals[1].rows)) as (table, repeated):
             counts = database.query(Sql(self._counting(table)), ())
             found = {name: int(counts[name][0].as_py()) for name in counts.column_names}
             page, has_more = self._page(table)
@@ -236,6 +235,49 @@ class _Comparing:
     def _values(self) -> list[str]:
         return [f"c{index}" for index in range(len(self.columns))]
 
+    @contextmanager
+    def _matched(self, rows: tuple[CountedRows, CountedRows], sizes: tuple[int, int]) -> Iterator[tuple[str, int]]:
+        """A table with the places of matched rows, and how many keys several rows of a run have.
+
+        Most keys are keys: rows are joined first, and the join tells whether any key was there twice.
+        """
+        if not self.kinds.keyless:
+            with self._all_joined(rows, sizes) as table:
+                if self._matches_once(table, sizes):
+                    yield table, 0
+                    return
+        repeated = sum(self._repeated(side, rows[side]) for side in (0, 1))
+        with self._differing(rows, is_ambiguous=bool(repeated)) as table:
+            yield table, repeated
+
+    @contextmanager
+    def _all_joined(self, rows: tuple[CountedRows, CountedRows], sizes: tuple[int, int]) -> Iterator[str]:
+        """All pairs of rows with the same key, with equal rows, but no more than there are if keys are keys."""
+        sides = [self._side(side, rows[side]) for side in (0, 1)]
+        keys = ", ".join(f"coalesce(a.{name}, b.{name})" for name in self._keys())
+        alone = f", CASE WHEN a.o IS NULL OR b.o IS NULL THEN hash({keys}) END AS alone"
+        sql = "WITH a AS (" + sides[0] + "), b AS (" + sides[1] + ") "
+        sql += self._pairs("a", "b", self._keys(), alone) + f" LIMIT {sum(sizes) + 1}"
+        with self._database.kept(
+            sql, _distinct(file for each in rows for file in each.relation.files), _tables(rows)
+        ) as table:
+            yield table
+
+    def _matches_once(self, table: str, sizes: tuple[int, int]) -> bool:
+        """Whether no row has several partners, and no two rows without any have the same key."""
+        found = self._database.query(
+            Sql(
+                "SELECT count(oa) AS a, count(ob) AS b, count(*) FILTER (WHERE ob IS NULL) AS only_a"
+                ", count(*) FILTER (WHERE oa IS NULL) AS only_b"
+                ", count(DISTINCT alone) FILTER (WHERE ob IS NULL) AS keys_a"
+                f", count(DISTINCT alone) FILTER (WHERE oa IS NULL) AS keys_b FROM {table}"
+            ),
+            (),
+        )
+        counts = {name: int(found[name][0].as_py()) for name in found.column_names}
+        is_once = (counts["a"], counts["b"]) == sizes
+        return is_once and (counts["only_a"], counts["only_b"]) == (counts["keys_a"], counts["keys_b"])
+
     def _repeated(self, side: int, rows: CountedRows) -> int:
         """How many keys several rows of a run have."""
         keyless = f" WHERE kind NOT IN ({', '.join(map(str, self.kinds.keyless))})" if self.kinds.keyless else ""
@@ -276,14 +318,19 @@ class _Comparing:
         return sql + self._joined("a", "b", [*keys, "m"])
 
     def _joined(self, a: str, b: str, by: Sequence[str]) -> str:
+        """The pairs that differ."""
+        return f"SELECT * FROM ({self._pairs(a, b, by)}) WHERE differs"
+
+    def _pairs(self, a: str, b: str, by: Sequence[str], more: str = "") -> str:
+        """Pairs of rows, whether they differ, and in which columns."""
         conditions = [f"{a}.{name} IS NOT DISTINCT FROM {b}.{name}" for name in by if name != "kind"]
         keyless = f" AND {a}.kind NOT IN ({', '.join(map(str, self.kinds.keyless))})" if self.kinds.keyless else ""
         differing = [f"{a}.{name} IS DISTINCT FROM {b}.{name}" for name in self._values()]
         flags = "".join(f", {each} AS d{index}" for index, each in enumerate(differing))
         return (
-            f"SELECT {a}.o AS oa, {b}.o AS ob{flags}, {self._size(a, b)} AS size FROM {a} FULL OUTER JOIN {b} "
-            f"ON {' AND '.join([f'{a}.kind = {b}.kind', *conditions])}{keyless} "
-            f"WHERE {' OR '.join([f'{a}.o IS NULL', f'{b}.o IS NULL', *differing])}"
+            f"SELECT {a}.o AS oa, {b}.o AS ob{flags}, {self._size(a, b)} AS size, "
+            f"({' OR '.join([f'{a}.o IS NULL', f'{b}.o IS NULL', *differing])}) AS differs{more} "
+            f"FROM {a} FULL OUTER JOIN {b} ON {' AND '.join([f'{a}.kind = {b}.kind', *conditions])}{keyless}"
         )
 
     def _size(self, a: str, b: str) -> str:
@@ -305,7 +352,7 @@ class _Comparing:
         )
         return (
             f"SELECT count(*) FILTER (WHERE ob IS NULL) AS only_in_a, count(*) FILTER (WHERE oa IS NULL) AS only_in_b, "
-            f"count(*) FILTER (WHERE {both}) AS changed{flags} FROM {table}"
+            f"count(*) FILTER (WHERE {both}) AS changed{flags} FROM {table} WHERE differs"
         )
 
     def _ask(self, sql: Sql, rows: Sequence[CountedRows]) -> "pa.Table":
@@ -326,7 +373,7 @@ class _Comparing:
         limit = "" if self.question.limit is None else f" LIMIT {int(self.question.limit) + 1}"
         by = "oa NULLS LAST, ob"
         order = f"size DESC, {by}" if self.question.sort is not None else by
-        sql = f"SELECT oa, ob FROM {table} ORDER BY {order}{limit} OFFSET {int(self.question.offset)}"
+        sql = f"SELECT oa, ob FROM {table} WHERE differs ORDER BY {order}{limit} OFFSET {int(self.question.offset)}"
         found = self._database.query(Sql(sql), ())
         places = list(zip(found["oa"].to_pylist(), found["ob"].to_pylist(), strict=True))
         has_more = self.question.limit is not None and len(places) > self.question.limit

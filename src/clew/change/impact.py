@@ -11,8 +11,8 @@ from clew.change.alternative import Alternative, alternative_of
 from clew.change.comparing import CompareQuestion
 from clew.change.comparison import Amount, ColumnTotals
 from clew.change.cone import Cone, TooManyRows
-from clew.change.differences import SupposedPoint
 from clew.change.points import points_of
+from clew.change.reached_rows import SupposedPoint
 from clew.change.step_edits import StepEdit
 from clew.change.supposed_checks import CheckImpact, checked_at
 from clew.change.suppositions import Suppositions

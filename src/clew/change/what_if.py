@@ -11,8 +11,8 @@ from clew.change.bulk_answer import differences_at_once
 from clew.change.comparing import CompareQuestion, totals_at
 from clew.change.comparison import Amount, ColumnTotals, DifferingRow
 from clew.change.cone import Cone, TooManyRows
-from clew.change.differences import Differences, DifferencesAsked, ReachedRow, SupposedPoint
 from clew.change.points import Point, conditions_at, points_of
+from clew.change.reached_rows import Differences, DifferencesAsked, ReachedRow, SupposedPoint
 from clew.change.recomputing import Cells
 from clew.change.step_edits import StepEdit
 from clew.change.suppositions import Suppositions

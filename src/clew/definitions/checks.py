@@ -425,6 +425,11 @@ class CheckedJoin(Located):
     dataset_id: str = key(NAME, "The id or name of the dataset.")
     dataset_version: int | None = key(Whole(1), "The version; by default the latest active one.", default=None)
     on: ExpressionText = key(EXPRESSION, "When a row of the dataset matches a row that is checked.")
+    as_of: ExpressionText | None = key(
+        EXPRESSION,
+        "For a bitemporal dataset: the day whose rows are matched; by default the first day of the run's period.",
+        default=None,
+    )
 
     @property
     def dataset(self) -> DatasetRef:

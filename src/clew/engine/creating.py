@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from clew.engine.expressing import Expressing
 from clew.engine.names import SYSTEM_TYPES, named
+from clew.engine.spark_internals import select_sql
 from clew.engine.sql import quoted, spark_type, text_literal
 from clew.lang.typed import Expression
 from clew.plan.columns import Column
@@ -92,7 +93,7 @@ def as_working_rows(
     texts = {column.name: f"CAST({filled.get(column.name, 'NULL')} AS {spark_type(column.type)})" for column in columns}
     texts["_period"] = filled.get("_period") or text_literal(period)
     texts["_labels"] = filled.get("_labels", "''")
-    return rows.selectExpr(*(named(sql, name) for name, sql in texts.items()), *kept)
+    return select_sql(rows, [*(named(sql, name) for name, sql in texts.items()), *kept])
 
 
 def columns_looked_at(step: CreatingStep) -> set[str]:

@@ -41,6 +41,7 @@ from clew.plan.datasets import DatasetUse
 from clew.plan.operations import Step
 from clew.plan.plan import Plan
 from clew.plan.planned_checks import PlannedCheck
+from clew.plan.recorded_controls import recorded_amounts
 from clew.runs.alerts import RaisedAlert
 from clew.runs.clock import utc_now
 from clew.runs.executor import StepAttempt, StepContext, StepOutput
@@ -400,7 +401,8 @@ class SparkExecutor:
             if version is not None:
                 artifacts.append(dataset_artifact(version.dataset, version.version, version.digest, version.size))
         checks = (*self._quarantined(result.seq, result.counts.deleted), *result.checks)
-        done = replace(StepOutput.success(*artifacts, **counts_of(result)), amounts=result.amounts, checks=checks)
+        amounts = recorded_amounts(self._run.plan, result.amounts)
+        done = replace(StepOutput.success(*artifacts, **counts_of(result)), amounts=amounts, checks=checks)
         taking = self._run.taking_over
         return done if taking is None else replace(done, reuse=Reuse(reason=taking.reason(result.seq)))
 

@@ -1,13 +1,14 @@
 """Names of columns inside Spark: user columns keep theirs, internal ones start with two underscores.
 
-Columns are passed to Spark as SQL text: making a column object takes half a dozen calls to the JVM, a text takes one
-for all columns.
+Columns are passed to Spark as SQL text: making a column object takes half a dozen calls to the JVM, texts of all
+columns go there in one.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
+from clew.engine.spark_internals import select_sql
 from clew.engine.sql import quoted
 from clew.plan.sort_keys import SortKey
 from clew.storage.parts import ORDINAL
@@ -85,7 +86,7 @@ def with_sql(rows: DataFrame, columns: Mapping[str, str], without: Container[str
     """Rows with columns given as SQL, each in the place of one of the same name if there is one, and without others."""
     kept = [name for name in rows.columns if name not in without]
     texts = [named(columns[name], name) if name in columns else quoted(name) for name in kept]
-    return rows.selectExpr(*texts, *(named(sql, name) for name, sql in columns.items() if name not in kept))
+    return select_sql(rows, [*texts, *(named(sql, name) for name, sql in columns.items() if name not in kept)])
 
 
 def named(sql: str, name: str) -> str:

@@ -25,7 +25,7 @@ from clew.deferred import dataclass
 from clew.definitions.dataset import PERIOD_COLUMN
 from clew.engine.counting import counted, require_rows, rows_in
 from clew.engine.names import named
-from clew.engine.spark_internals import arrow_schema
+from clew.engine.spark_internals import arrow_schema, select_sql
 from clew.engine.sql import quoted
 from clew.engine.table_rows import is_of_table, table_rows
 from clew.storage.block_digests import BLOCK, digests_of, digests_of_file
@@ -233,22 +233,29 @@ def read_part(
     spark: SparkSession, root: StorageRoot, part: Part, columns: Sequence[tuple[str, str]], extra: Iterable[str] = ()
 ) -> DataFrame:
     """The rows of an input or created part with their ordinals; `columns` are names and SQL types."""
-    if is_of_table(part):
+    if is_of_table(part) and not are_few(part):
         rows = table_rows(spark, root, part, [name for name, _ in columns if name not in _PLACES])
         typed = (f"CAST({quoted(name)} AS {type_}) AS {quoted(name)}" for name, type_ in columns)
-        return rows.selectExpr(*typed, ORDINAL)
-    if sum(file.rows for file in part.files) <= FEW_ROWS and not extra:
+        return select_sql(rows, [*typed, ORDINAL])
+    if are_few(part) and not extra:
         return _few_rows(spark, root, part, columns)
     schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
     rows = spark.read.schema(schema).parquet(*sources_of_files(root, part))
-    return rows.selectExpr(*(quoted(name) for name, _ in columns), *extra, named(_ordinal_sql(part), ORDINAL))
+    names = [quoted(name) for name, _ in columns]
+    return select_sql(rows, [*names, *extra, named(_ordinal_sql(part), ORDINAL)])
+
+
+def are_few(part: Part) -> bool:
+    """Whether the rows of a part are read here and become part of queries. Those of tables are left to Spark."""
+    return sum(file.rows for file in part.files) <= FEW_ROWS and not any(file.is_foreign for file in part.files)
 
 
 def _few_rows(spark: SparkSession, root: StorageRoot, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
     """The rows themselves as part of the query, which Spark answers in a fraction of the time of a scan."""
     schema = cast(StructType, StructType.fromDDL(", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)))
     fields = arrow_schema(schema)
-    tables = [_typed(table, fields) for table in arrow_tables(root, part)]
+    names = list(fields.names) if is_of_table(part) else None
+    tables = [_typed(table, fields) for table in arrow_tables(root, part, names)]
     rows = pa.concat_tables(tables) if tables else fields.empty_table()
     ordinals = [
         file.first_ordinal + index

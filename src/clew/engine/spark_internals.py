@@ -7,16 +7,17 @@ Each function says what the public interface lacks. `spark_versions.py` bounds t
 import atexit
 import logging
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
-from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
+from py4j.java_gateway import JavaGateway, JavaObject  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -55,7 +56,7 @@ def session_beside(session: SparkSession) -> SparkSession:
     """
     if not is_connected(session):
         return session.newSession()
-    channels = copy(session.client._builder)  # noqa: SLF001 - see above
+    channels = copy(_client_of(session)._builder)  # noqa: SLF001 - see above
     channels._params = {name: value for name, value in channels._params.items() if name != _SESSION_ID}  # noqa: SLF001
     # The builder of sessions would make it the active one of this thread, where that has none.
     beside: SparkSession = type(session)(connection=channels)  # type: ignore[call-arg]
@@ -75,9 +76,14 @@ def _release(session: SparkSession) -> None:
     A connection that is still open when Python takes itself apart waits forever for threads that are gone. `stop` would
     also end a server that was started for a session of others.
     """
+    client = _client_of(session)
     with suppress(Exception):  # the server may be gone
-        session.client.release_session()
-    session.client.close()
+        client.release_session()
+    client.close()
+
+
+def _client_of(session: SparkSession) -> Any:  # noqa: ANN401 - its type takes the libraries of Spark Connect
+    return session.client  # type: ignore[operator] # a property that PySpark declares as something else
 
 
 def submitted_configuration() -> dict[str, str]:
@@ -116,3 +122,30 @@ def silence_query_errors() -> None:
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The schema that Arrow gives to rows of Spark. `DataFrame.toArrow` is public, but runs a job to tell."""
     return to_arrow_schema(schema)
+
+
+_BETWEEN = "\0"
+_PATTERNS = list[tuple[JavaGateway, JavaObject]]()
+"""What takes a text apart in the JVM, with the gateway to it: one, unless Spark was started anew."""
+
+
+def select_sql(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows with columns given as SQL: `DataFrame.selectExpr`, which calls the JVM once or twice for every column.
+
+    All texts go there as one, and are taken apart there. Spark Connect calls nothing until rows are asked for.
+    """
+    spark = rows.sparkSession
+    if is_connected(spark) or len(columns) < 3 or any(_BETWEEN in text for text in columns):
+        return rows.selectExpr(*columns)
+    texts = _pattern(spark).split(_BETWEEN.join(columns))
+    return type(rows)(rows._jdf.selectExpr(texts), spark)  # noqa: SLF001 - see above
+
+
+def _pattern(spark: SparkSession) -> JavaObject:
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 - see above
+    assert gateway is not None  # noqa: S101 - a session that is not connected has started or found a JVM
+    for known, pattern in _PATTERNS:
+        if known is gateway:
+            return pattern
+    _PATTERNS[:] = [(gateway, gateway.jvm.java.util.regex.Pattern.compile(_BETWEEN))]
+    return _PATTERNS[0][1]

@@ -32,6 +32,7 @@ from clew.engine.output.publishing import Published, Publisher
 from clew.engine.output.registering import Register, Registrar
 from clew.engine.output_totals import Amounts, OutputTotals, OutputWatch
 from clew.engine.parts import FEW_ROWS, given_count, with_short_decimals, write_part
+from clew.engine.spark_internals import select_sql
 from clew.engine.spark_work import for_another_thread
 from clew.engine.sql import quoted
 from clew.engine.trace_ids import TraceLinking, lineage_of
@@ -326,8 +327,8 @@ def _write_changes(
     def changes(working: Working) -> DataFrame:
         if holds_state:
             state = [quoted(column.name) for column in columns] + ["_period", "_labels", "_deleted", TRACE_ID]
-            return working.rows.selectExpr(ORDINAL, *state, *change)
-        rows = working.rows.selectExpr(ORDINAL, *change)
+            return select_sql(working.rows, [ORDINAL, *state, *change])
+        rows = select_sql(working.rows, [ORDINAL, *change])
         return rows if any(_is_for_every_row(step) for step in steps) else _changed_rows(rows, trace)
 
     part = Part(

@@ -1,4 +1,4 @@
-"""Rows of Delta and Iceberg tables on Spark, from the files that a pinned version lists.
+"""Rows of Delta and Iceberg tables on Spark, from the files that a pinned version lists; rows of copied files too.
 
 Spark's own Parquet reader says at which position of which file a row is, so a row has the same ordinal whenever it is
 read, and no connector of the format is needed. Rows that the table says are deleted are left out by their ordinals.
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from clew.engine.names import named
+from clew.engine.spark_internals import select_sql
 from clew.engine.sql import quoted, text_literal
 from clew.engine.store_settings import make_reachable
 from clew.plan.local_files import escaped_path, literal_path
@@ -29,7 +30,7 @@ PerFile = Mapping[str, tuple[str, Callable[[PartFile], str | int | None]]]
 
 
 def is_of_table(part: Part) -> bool:
-    """Whether a part names files of a table."""
+    """Whether a part names files that Clew did not write: of a table, or copied as they are."""
     return any(file.view is not None for file in part.files)
 
 
@@ -43,7 +44,7 @@ def table_rows(
         **(further or {}),
     }
     _reach_stores(spark, root, part)
-    frames = [_group(spark, files, names, per_file) for files in _groups(part.files, names)]
+    frames = [_group(spark, root, files, names, per_file) for files in _groups(part.files, names)]
     rows = frames[0]
     for frame in frames[1:]:
         rows = rows.unionAll(frame)
@@ -56,8 +57,8 @@ def table_rows(
 
 def _reach_stores(spark: SparkSession, root: StorageRoot, part: Part) -> None:
     """Let Spark read the stores that the files of a part lie in. A catalog's were not known when it started."""
-    views = dict.fromkeys(file.view for file in part.files if file.view is not None and is_remote(file.path))
-    for base, store in dict.fromkeys((view.base, view.store) for view in views):
+    views = dict.fromkeys(file.view for file in part.files if file.is_foreign and is_remote(file.path))
+    for base, store in dict.fromkeys((view.base, view.store) for view in views if view is not None):
         make_reachable(spark, place_at(root, base, store).root)
 
 
@@ -75,19 +76,19 @@ def _column(file: PartFile, name: str) -> ViewColumn | None:
     return file.view.column(name) if file.view is not None else None
 
 
-def _group(spark: SparkSession, files: Sequence[PartFile], names: Sequence[str], per_file: PerFile) -> DataFrame:
+def _group(
+    spark: SparkSession, root: StorageRoot, files: Sequence[PartFile], names: Sequence[str], per_file: PerFile
+) -> DataFrame:
     columns = {name: _column(files[0], name) for name in names}
     stored = {each.stored: each.type for each in columns.values() if each is not None and each.stored is not None}
     reader = spark.read
     if stored:
         reader = reader.schema(", ".join(f"{quoted(name)} {type_}" for name, type_ in stored.items()))
-    read = reader.parquet(*(literal_path(spark_address(file.path)) for file in files))
+    read = reader.parquet(*(literal_path(_address(root, file)) for file in files))
     aliases = {name: quoted(f"__stored{index}") for index, name in enumerate(stored)}
-    rows = read.selectExpr(
-        *(f"{quoted(name)} AS {alias}" for name, alias in aliases.items()),
-        f"_metadata.file_path AS {_PATH}",
-        f"_metadata.row_index AS {_POSITION}",
-    )
+    named_by = "file_path" if files[0].is_foreign else "file_name"
+    places = [f"_metadata.{named_by} AS {_PATH}", f"_metadata.row_index AS {_POSITION}"]
+    rows = select_sql(read, [*(f"{quoted(name)} AS {alias}" for name, alias in aliases.items()), *places])
     constants: dict[str, tuple[str, Callable[[PartFile], str | int | None]]] = {
         name: (_type_of(files, name), _value_of(name))
         for name, each in columns.items()
@@ -100,12 +101,8 @@ def _group(spark: SparkSession, files: Sequence[PartFile], names: Sequence[str],
         for name, each in columns.items()
     ]
     others = [named(values[name], name) for name in per_file if name != ORDINAL]
-    return rows.selectExpr(
-        *chosen,
-        *others,
-        named(f"{_POSITION} + 1", SOURCE_LINE),
-        named(f"coalesce({values[ORDINAL]}, {told}) + {_POSITION}", ORDINAL),
-    )
+    ordinal = f"coalesce({values[ORDINAL]}, {told}) + {_POSITION}"
+    return select_sql(rows, [*chosen, *others, named(f"{_POSITION} + 1", SOURCE_LINE), named(ordinal, ORDINAL)])
 
 
 def _type_of(files: Sequence[PartFile], name: str) -> str:
@@ -129,7 +126,7 @@ def _looked_up(
     differing = [name for name, each in values.items() if len(set(each)) > 1]
     found = {name: _literal(values[name][0], per_file[name][0]) for name in values if name not in differing}
     numbered = list(enumerate(files))
-    paths = [(number, form) for number, file in numbered for form in _forms(file.path)]
+    paths = [(number, form) for number, file in numbered for form in _forms(file)]
     if not differing or len(files) <= _MOST_LISTED:
         for name in differing:
             type_ = per_file[name][0]
@@ -148,13 +145,20 @@ def _looked_up(
     return joined, found
 
 
+def _address(root: StorageRoot, file: PartFile) -> str:
+    return spark_address(file.path) if file.is_foreign else root.spark_uri(file.path)
+
+
 def spark_address(path: str) -> str:
     """A file of a table as Spark names it: Hadoop calls S3 s3a."""
     return f"s3a{path[2:]}" if path.startswith("s3:") else path
 
 
-def _forms(path: str) -> Sequence[str]:
-    """How `_metadata.file_path` may name a file."""
+def _forms(file: PartFile) -> Sequence[str]:
+    """How Spark may name a file: by its path, or a copy, whose name no other has, by that."""
+    path = file.path
+    if not file.is_foreign:
+        return [path.rpartition("/")[2]]
     if not is_remote(path):
         # Versions of Spark differ in how many slashes an address of this machine has.
         return [form + escaped_path(path) for form in ("file:", "file://")]

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from clew.deferred import dataclass
 from clew.engine.names import with_sql
-from clew.engine.parts import read_part
+from clew.engine.parts import are_few, read_part
+from clew.engine.spark_internals import select_sql
 from clew.engine.sql import quoted
 from clew.engine.table_rows import PerFile, is_of_table, table_rows
 from clew.plan.operations import CreatingStep
@@ -136,7 +137,7 @@ def carries_ids(part: Part) -> bool:
 
 def read_traced(spark: SparkSession, root: StorageRoot, part: Part, columns: Sequence[tuple[str, str]]) -> DataFrame:
     """The rows of an input or created part with their ordinals and their trace ids, NULL where they have none."""
-    if is_of_table(part):
+    if is_of_table(part) and not are_few(part):
         return _of_table(spark, root, part, columns)
     carried = [(TRACE_ID, "BIGINT")] if carries_ids(part) else []
     rows = read_part(spark, root, part, [*columns, *carried])
@@ -157,7 +158,7 @@ def _of_table(spark: SparkSession, root: StorageRoot, part: Part, columns: Seque
     typed = (f"CAST({quoted(name)} AS {type_}) AS {quoted(name)}" for name, type_ in columns)
     tick = f"({_TICK} + {SOURCE_LINE} - 1)"
     minted = f"({tick} + shiftright({tick}, {SEQUENCE_BITS}) * {STRIDE}L + {_NODE})"
-    return rows.selectExpr(*typed, ORDINAL, f"{minted} AS {TRACE_ID}")
+    return select_sql(rows, [*typed, ORDINAL, f"{minted} AS {TRACE_ID}"])
 
 
 def _trace_id_sql(part: Part) -> str:

@@ -14,6 +14,7 @@ from clew.engine.expressing import Expressing
 from clew.engine.names import SYSTEM_TYPES, with_sql
 from clew.engine.operations import changed_rows, joined_for
 from clew.engine.parts import sources_of_files
+from clew.engine.spark_internals import select_sql
 from clew.engine.sql import quoted, spark_type, text_literal
 from clew.engine.trace_ids import read_traced
 from clew.plan.columns import Column
@@ -60,14 +61,8 @@ class Working:
 def loaded(pinned: DataFrame, plan: Plan, period: str) -> Working:
     """The working dataset before the first step. Rows without a period belong to the run's."""
     columns = [column.name for column in plan.input.schema().columns]
-    rows = pinned.selectExpr(
-        *map(quoted, columns),
-        f"coalesce(_period, {text_literal(period)}) AS _period",
-        "_labels",
-        "_deleted",
-        ORDINAL,
-        TRACE_ID,
-    )
+    own_period = f"coalesce(_period, {text_literal(period)}) AS _period"
+    rows = select_sql(pinned, [*map(quoted, columns), own_period, "_labels", "_deleted", ORDINAL, TRACE_ID])
     return Working(rows, 0, 0)
 
 

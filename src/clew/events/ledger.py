@@ -9,20 +9,28 @@ from typing import Protocol
 from clew.deferred import dataclass
 from clew.events.chain import SealKey
 from clew.events.codec import canonical_json, encode
+from clew.events.envelope import RawEvent
 
 FIRST = "0" * 64
 """Stands for the hash before the first entry."""
+
+
+_TABLES_AT_FIRST = ("api_tokens", "browser_sessions", "dataset_versions", "project_versions", "access_log")
+"""What the ledger vouched for before its first entry said so."""
 
 
 class EntryKind(StrEnum):
     """What an entry records."""
 
     BEGUN = "ledger.begun"
+    """With the tables that it vouches for. Once more where a later version of Clew vouches for more of them."""
     ADOPTED = "row.adopted"
     """A row from before the ledger."""
     RUN_ADOPTED = "run.adopted"
     """A run from before the ledger, with the digest of its events so far."""
     RUN_CREATED = "run.created"
+    RUN_SIGNALLED = "run.signalled"
+    """Someone has asked a run to do something: approvals, cancellations and the others, also refused ones."""
     RUN_ENDED = "run.ended"
     """May follow itself: a run that failed can be continued."""
     RUN_DELETED = "run.deleted"
@@ -45,6 +53,16 @@ class EntryKind(StrEnum):
     CAPTURE_DELETED = "capture.deleted"
     VERIFIED = "verified"
     """A run, or the whole environment, was verified."""
+
+
+HEADS = frozenset({EntryKind.RUN_SIGNALLED, EntryKind.RUN_ENDED})
+"""Entries that say which event of a run was its last one then."""
+
+
+def tables_of(content: Mapping[str, object]) -> frozenset[str]:
+    """The tables that a ledger vouches for, by the content of the last entry with which it has begun."""
+    tables = content.get("tables", _TABLES_AT_FIRST)
+    return frozenset(map(str, tables)) if isinstance(tables, list | tuple) else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +114,16 @@ def problem_with(entry: LedgerEntry, key: SealKey) -> str | None:
     if entry.key_id != key.id:
         return "it was sealed with another key"
     return None if entry_hash(entry, key) == entry.hash else "it was changed"
+
+
+def head_problem(entry: LedgerEntry, events: Iterable[RawEvent]) -> str | None:
+    """Whether a history does not have the event that was its last one when an entry was made."""
+    said = entry.content
+    found = next((event for event in events if event.run_seq == said["last_seq"]), None)
+    if found is not None and found.hash == said["last_hash"]:
+        return None
+    occasion = "with which it ended" if entry.kind == EntryKind.RUN_ENDED else "by which it was told something"
+    return f"event {said['last_seq']}, {occasion}, is not the one that was there"
 
 
 def chain_problems(entries: Iterable[LedgerEntry], key: SealKey) -> tuple[list[str], list[LedgerEntry]]:

@@ -289,15 +289,19 @@ def check_events(run_id: str, events: List[Dict[str, Any]], unsealed: int, repor
 
 
 def check_ledger(run_id: str, events: List[Dict[str, Any]], entries: List[Dict[str, Any]], report: Report) -> None:
-    """The ledger knows the event with which the run ended."""
+    """The ledger knows the event with which the run ended, and those by which someone told it something."""
     report.count("ledger entries", len(entries))
     if any(entry["subject_id"] != run_id for entry in entries):
         report.find(f"run {run_id}: an entry of the ledger is about something else")
-    ended = [entry["content"] for entry in entries if entry["kind"] == "run.ended"]
-    for content in ended[-1:]:
+    occasions = {"run.ended": "with which it ended", "run.signalled": "by which it was told something"}
+    for entry in entries:
+        if entry["kind"] not in occasions:
+            continue
+        content = entry["content"]
         last = [event for event in events if event["run_seq"] == content["last_seq"]]
         if not last or last[0]["hash"] != content["last_hash"]:
-            report.find(f"run {run_id}: the event with which it ended is not the one that the ledger knows")
+            occasion = occasions[entry["kind"]]
+            report.find(f"run {run_id}: the event {occasion} is not the one that the ledger knows")
 
 
 def check_descriptions(

@@ -57,6 +57,12 @@ def why_not_in(
     return why_not(trace, where, output, others=others)
 
 
+def _tells(answer: WhyNot) -> bool:
+    """Whether a run has had such rows, or knows where they are."""
+    lost = answer.never_loaded
+    return bool(answer.rows or (lost is not None and (lost.upstream or lost.elsewhere)))
+
+
 @dataclass(slots=True)
 class OtherRuns:
     """Looks at the workspace as it is now, and at the newest run for each other period that read the same dataset."""
@@ -104,8 +110,7 @@ class OtherRuns:
     def upstream(self, trace: RunTrace) -> Sequence[WhyNot]:
         """The answers of those that have had such rows; where none has, that of one of them."""
         found = [answer for run_id, seq in self._authors(trace) if (answer := self.ask(run_id, seq)) is not None]
-        telling = [answer for answer in found if answer.rows or (answer.never_loaded and answer.never_loaded.upstream)]
-        return telling or found[:1]
+        return list(filter(_tells, found)) or found[:1]
 
     def _authors(self, trace: RunTrace) -> Sequence[tuple[str, int]]:
         """The runs that wrote the files of the run's input, each with the step that registered them."""

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from typing import assert_never
 
 from clew.deferred import dataclass
-from clew.definitions import DatasetRef, ExpressionText
+from clew.definitions import ExpressionText
 from clew.definitions.checks import (
     END,
     LOAD,
@@ -342,15 +342,13 @@ class CheckPlanning:
         written = check.join
         if isinstance(written, str):
             return None
-        return self._joined(written.alias, written.dataset, written.on, point)
-
-    def _joined(self, alias: str, reference: DatasetRef, on: ExpressionText, point: CheckPoint) -> Join | None:
-        use = self.catalogue.use(reference, self.problems)
+        use = read_on(self.catalogue.use(written.dataset, self.problems), written, self.problems)
         if use is None:
             return None
-        scope = replace(point.scope, tables=(*point.scope.tables, dataset_table(use, alias)))
-        condition = self.expressions.condition(on, scope, "in a join condition")
-        return None if condition is None else Join(alias, use, condition)
+        scope = replace(point.scope, tables=(*point.scope.tables, dataset_table(use, written.alias)))
+        condition = self.expressions.condition(written.on, scope, "in a join condition")
+        condition = on_day(condition, written, point.scope, self.expressions)
+        return None if condition is None else Join(written.alias, use, condition)
 
     def _joined_by(self, check: JoinMustMatch, operation: Update, point: CheckPoint) -> PlannedCheck | None:
         """The check of a join that an update makes, for the rows that it is made for."""

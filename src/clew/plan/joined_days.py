@@ -19,11 +19,12 @@ from clew.plan.steps import PlannedExpression
 
 if TYPE_CHECKING:  # a plan that was kept is read without what users write
     from clew.definitions import RuntimeJoin
+    from clew.definitions.checks import CheckedJoin
 
 _FROM, _TO = "_period_from", "_period_to"
 
 
-def read_on(use: DatasetUse | None, join: "RuntimeJoin", problems: Problems) -> DatasetUse | None:
+def read_on(use: DatasetUse | None, join: "RuntimeJoin | CheckedJoin", problems: Problems) -> DatasetUse | None:
     """A joined dataset with the rows of all days, where the join says which day counts; None if it cannot."""
     if use is None or join.as_of is None:
         return use
@@ -42,7 +43,7 @@ def read_on(use: DatasetUse | None, join: "RuntimeJoin", problems: Problems) -> 
 
 
 def on_day(
-    condition: PlannedExpression | None, join: "RuntimeJoin", scope: Scope, expressions: Expressions
+    condition: PlannedExpression | None, join: "RuntimeJoin | CheckedJoin", scope: Scope, expressions: Expressions
 ) -> PlannedExpression | None:
     """The condition of a join, and that the joined row is in force on the day that `as_of` gives.
 

@@ -1,5 +1,7 @@
 """Which control totals are added up at an output, and whose amounts the events of a run may carry."""
 
+from collections.abc import Mapping
+
 from clew.plan.columns import SYSTEM_COLUMNS
 from clew.plan.operations import OutputStep
 from clew.plan.plan import Plan
@@ -13,9 +15,14 @@ def controls_at(plan: Plan, output: OutputStep) -> tuple[PlannedControl, ...]:
     return tuple(control for control in plan.controls if control.columns <= known)
 
 
-def recorded_controls(plan: Plan, output: OutputStep) -> tuple[PlannedControl, ...]:
-    """Those that Spark adds up while it writes. Not those of personal or secret columns: many people read events."""
-    return tuple(control for control in controls_at(plan, output) if not is_protected(plan, control))
+def recorded_amounts(plan: Plan, amounts: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
+    """The amounts, by control total, that events may carry.
+
+    Those of personal or secret columns are compared with the trace before an output is published, and then forgotten:
+    many people read events.
+    """
+    protected = {control.name for control in plan.controls if is_protected(plan, control)}
+    return {name: sides for name, sides in amounts.items() if name not in protected}
 
 
 def is_protected(plan: Plan, control: PlannedControl) -> bool:

@@ -10,6 +10,7 @@ from starlette.types import Scope
 from clew.api.workspace import Workspace
 from clew.server.access import signing_in
 from clew.server.access.doorman import Doorman, LoginAttempts, OneTimeLinks
+from clew.server.access.idle_sessions import IdleSessions
 from clew.server.api import (
     captures,
     changes,
@@ -84,6 +85,7 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
         settings,
         links=OneTimeLinks(settings.link_lifetime.total_seconds()),
         attempts=LoginAttempts(most=settings.most_failed_logins, window_s=settings.login_window_s),
+        idle=IdleSessions(settings.longest_idle),
     )
     app.state.streams = EventStreams(
         workspace,

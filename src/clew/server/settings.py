@@ -33,6 +33,8 @@ class ServerSettings:
     slowest_reader_s: float = 60.0
     """How long a client may leave a response unread."""
     session_lifetime: timedelta = timedelta(hours=12)
+    longest_idle: timedelta | None = None
+    """How long a person may do nothing before their session ends; None for as long as it lasts."""
     most_idle_per_address: int = 100
     """Connections without a request that one address may hold; beyond, the oldest of them is closed."""
     link_lifetime: timedelta = timedelta(minutes=15)

@@ -36,7 +36,7 @@ OnDamage = Callable[[UserError], None]
 
 def damaged(file: PartFile, problem: str) -> UserError:
     """The error that names a damaged file. Those of a table belong to others, who may delete what they need no more."""
-    if file.view is not None:
+    if file.is_foreign:
         return UserError(TABLE_VERSION_GONE.anywhere(file=file.shown, problem=problem))
     return UserError(DAMAGED_TRACE.anywhere(file=file.path, problem=problem))
 
@@ -69,7 +69,7 @@ class TraceFiles:
 
     def _damaged(self, file: PartFile, problem: str) -> UserError:
         error = damaged(file, problem)
-        if self._on_damage is not None and file.view is None:
+        if self._on_damage is not None and not file.is_foreign:
             self._on_damage(error)
         return error
 
@@ -81,7 +81,7 @@ class TraceFiles:
     def _place(self, file: PartFile) -> tuple[StorageRoot, StorageKey]:
         """Where a file lies: below the storage root, or where a table has it."""
         view = file.view
-        if view is None:
+        if view is None or view.is_copy:
             return self._root, file.path
         if not is_remote(file.path):
             return THIS_MACHINE, local_key(file.path)
@@ -117,7 +117,7 @@ class TraceFiles:
                 footer = self._footer(file, is_elsewhere=is_elsewhere)
             if footer.num_rows != file.rows:
                 raise self._damaged(file, f"it has {footer.num_rows:,} rows, {file.rows:,} were written")
-            if not is_elsewhere and file.view is None and not file.blocks:
+            if not is_elsewhere and not file.is_foreign and not file.blocks:
                 self._require_content(file)
             self._footers[file.path] = footer
         return self._footers[file.path]
@@ -140,7 +140,7 @@ class TraceFiles:
 
     def open_all(self, files: Iterable[PartFile]) -> None:
         """Have the footers of files at hand: of remote ones, several are asked for at once."""
-        unknown = {file.path: file for file in files if file.view is None and file.path not in self._footers}
+        unknown = {file.path: file for file in files if not file.is_foreign and file.path not in self._footers}
         remote = [file for file in unknown.values() if isinstance(self._root.source(file.path), RemoteSource)]
         if len(remote) > 1:
             with ThreadPoolExecutor(min(_AT_ONCE, len(remote))) as threads:

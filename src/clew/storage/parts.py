@@ -11,12 +11,13 @@ from clew.storage.row_identity import ordinal_of
 from clew.storage.store_reach import StoreReach
 from clew.storage.trace_id_bits import node_id_of, tick_of, trace_id_of
 
-LAYOUT_VERSION = 7
+LAYOUT_VERSION = 8
 """A reader refuses what a newer Clew wrote with a higher one.
 
 Since 2 files say which trace ids their rows have. Since 3 a mask may leave out rows whose values tell the change. Since
 5 an input may name files of a table that is not Clew's, and rows of them that do not count. Since 6 files over 1 MB
-have digests of their blocks. Since 7 rows that were not loaded may lie in parts of their own.
+have digests of their blocks. Since 7 rows that were not loaded may lie in parts of their own. Since
+8 an input may be a file of its source, copied as it is.
 """
 
 ORDINAL = "__ordinal"
@@ -106,12 +107,12 @@ class ViewColumn:
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """How files of a Delta or Iceberg table hold rows of a dataset."""
+    """How files that Clew did not write hold rows of a dataset: those of a Delta or Iceberg table, and copies."""
 
     title: str
-    """The table and its version, in words."""
+    """The table and its version, in words; of a copy, the file that it was copied from."""
     base: str
-    """The folder of the table, with which the paths of most of its files begin."""
+    """The folder of the table, with which the paths of most of its files begin; empty for a copy."""
     columns: tuple[ViewColumn, ...]
     run_id: str | None = None
     """The run of Clew that has committed the files to the table, where it was one."""
@@ -119,6 +120,11 @@ class FileView:
     """The step by which it has."""
     store: StoreReach | None = None
     """How their store is reached, where it is one that the environment's own settings do not reach."""
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the file lies below the storage root, as a copy of one that rows were loaded from."""
+        return not self.base
 
     def column(self, name: str) -> ViewColumn | None:
         """The column that has a column of the dataset; None where the files do not have it."""
@@ -130,7 +136,7 @@ class PartFile:
     """A Parquet file of a part. Files of input and created parts have ordinals, which make those of their rows."""
 
     path: str
-    """Relative to the storage root of the environment; absolute for a file of a table, which has a view."""
+    """Relative to the storage root of the environment; absolute for a file of a table."""
     rows: int
     size: int
     sha256: str
@@ -140,7 +146,7 @@ class PartFile:
     ids: IdBlock | Literal["carried"] | None = None
     """Which trace ids its rows have; None where they have none."""
     view: FileView | None = None
-    """For a file of a table."""
+    """For a file of a table, and for one that was copied as it is."""
     skipped: int = 0
     """How many of its rows do not count, since the table says that they are deleted."""
     first_row_id: int | None = None
@@ -154,15 +160,22 @@ class PartFile:
         return self.rows - self.skipped
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether it belongs to a table that is not Clew's."""
+        return self.view is not None and not self.view.is_copy
+
+    @property
     def has_row_ids(self) -> bool:
         """Whether the table gives its rows ids, by their positions or in a column."""
         return self.first_row_id is not None or (self.view is not None and self.view.column(SOURCE_ROW_ID) is not None)
 
     @property
     def shown(self) -> str:
-        """A file of a table as explanations cite it."""
+        """A file of a table, or one that was copied, as explanations cite it."""
         if self.view is None:
             return self.path
+        if self.view.is_copy:
+            return self.view.title
         return f"{self.view.title}: {self.path.removeprefix(self.view.base.rstrip('/') + '/')}"
 
     @property

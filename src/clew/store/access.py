@@ -10,7 +10,7 @@ from clew.auth.roles import AccessRole
 from clew.auth.tokens import ApiToken, BrowserSession
 from clew.events.ledger import EntryKind
 from clew.store.database import Database, PlainSteps
-from clew.store.ledger import SESSIONS, TOKENS, Ledger
+from clew.store.ledger import READS, SESSIONS, TOKENS, Ledger
 from clew.store.read_records import add_reads
 from clew.store.schema import access_log, api_tokens, browser_sessions
 
@@ -150,7 +150,7 @@ class SqlAccessLog:
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[AccessRecord, ...]:
-        """Records of a tenant, the newest first."""
+        """Records of a tenant, the newest first. UserError ForgedRecord if the ledger does not vouch for one."""
         columns = access_log.c
         conditions = [columns.environment_id == self._environment, columns.tenant_id == tenant_id]
         if subject_id is not None:
@@ -163,7 +163,8 @@ class SqlAccessLog:
             conditions.append(columns.entry_id < before)
         statement = sa.select(access_log).where(*conditions).order_by(columns.entry_id.desc()).limit(limit)
         with self._database.read() as connection:
-            return tuple(map(_record, connection.execute(statement)))
+            found = connection.execute(statement).mappings()
+            return tuple(map(_record, self._ledger.require_vouched(connection, READS, found)))
 
 
 def _token(row: sa.RowMapping) -> ApiToken:
@@ -194,15 +195,15 @@ def _session(row: sa.RowMapping) -> BrowserSession:
     )
 
 
-def _record(row: sa.Row[Any]) -> AccessRecord:
+def _record(row: sa.RowMapping) -> AccessRecord:
     return AccessRecord(
-        tenant_id=row.tenant_id,
-        actor=row.actor,
-        role=row.role,
-        token_id=row.token_id,
-        subject=Subject(row.subject),
-        subject_id=row.subject_id,
-        detail=row.detail,
-        read_at=row.read_at,
-        entry_id=row.entry_id,
+        tenant_id=row["tenant_id"],
+        actor=row["actor"],
+        role=row["role"],
+        token_id=row["token_id"],
+        subject=Subject(row["subject"]),
+        subject_id=row["subject_id"],
+        detail=row["detail"],
+        read_at=row["read_at"],
+        entry_id=row["entry_id"],
     )

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from clew.deferred import dataclass
 from clew.diagnostics import EngineBug, UserError
 from clew.diagnostics.codes.runs import RUN_NOT_FOUND, STORE_BROKEN_PROMISE, TOO_LARGE_FOR_HISTORY
+from clew.events.bodies import SignalAccepted, SignalRejected
 from clew.events.chain import GENESIS, KeySource, chain_hash
 from clew.events.codec import canonical_json, encode
 from clew.events.envelope import NewEvent, RawEvent, StoredEvent
@@ -175,10 +176,25 @@ def append_to(
         head = _move_head(connection, run, fresh, raws, last_hash=previous if seal is not None else run.last_hash)
         if options.owner.owns(run):
             _fill_outbox(connection, raws, options)
-            if head.status.is_terminal:
-                ended = {"status": head.status.value, "last_seq": raws[-1].run_seq, "last_hash": raws[-1].hash}
-                ledger.add(connection, LedgerNote(EntryKind.RUN_ENDED, run.run_id, ended))
+            _note_head(connection, fresh, raws, head, ledger)
     return tuple(results)
+
+
+def _note_head(
+    connection: sa.Connection, fresh: Sequence[NewEvent], raws: Sequence[RawEvent], head: Head, ledger: Ledger
+) -> None:
+    """Let the ledger know the last event where a run has ended or was told something, so that none is cut off."""
+    last = {"last_seq": raws[-1].run_seq, "last_hash": raws[-1].hash}
+    told = [
+        {"signal": body.signal, "by": body.actor}
+        for body in (event.body for event in fresh)
+        if isinstance(body, SignalAccepted | SignalRejected)
+    ]
+    if told:
+        ledger.add(connection, LedgerNote(EntryKind.RUN_SIGNALLED, raws[-1].run_id, {"signals": told, **last}))
+    if head.status.is_terminal:
+        ended = {"status": head.status.value, **last}
+        ledger.add(connection, LedgerNote(EntryKind.RUN_ENDED, raws[-1].run_id, ended))
 
 
 def _insert(connection: sa.Connection, raws: Sequence[RawEvent]) -> None:

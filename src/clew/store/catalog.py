@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import RUN_DELETED, RUN_NOT_DELETABLE
 from clew.events.bodies import EventBody, RunRejected
+from clew.events.codec import iso
 from clew.events.envelope import NewEvent
 from clew.events.ledger import EntryKind, LedgerNote
 from clew.events.snapshot import RunStatus
@@ -87,7 +88,8 @@ class SqlRunIntake:
             )
             if self._options.owner.owns(run):
                 deleted = {"last_seq": run.last_seq, "last_hash": run.last_hash, "by": deleted_by, "reason": reason}
-                self._ledger.add(connection, LedgerNote(EntryKind.RUN_DELETED, run_id, deleted))
+                note = LedgerNote(EntryKind.RUN_DELETED, run_id, {**deleted, "at": iso(run.now)})
+                self._ledger.add(connection, note)
             for table in (run_events, snapshots, outbox, step_attempts, runs):
                 connection.execute(sa.delete(table).where(table.c.run_id == run_id))
             # The leases of a node say after which time it may mint ids, so nothing depends on the blocks of

@@ -16,8 +16,8 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.runs import OTHER_SEAL_KEY
 from clew.diagnostics.codes.trace import FORGED_RECORD
 from clew.events.chain import KeySource, SealKey, event_content
-from clew.events.codec import canonical_json
-from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote, problem_with
+from clew.events.codec import canonical_json, iso
+from clew.events.ledger import EntryKind, LedgerEntry, LedgerNote, problem_with, tables_of
 from clew.store.database import Database, PlainSteps
 from clew.store.ledger_chain import SealedRows, add_notes, digest_of, last_entry
 from clew.store.owner import Owner
@@ -107,6 +107,8 @@ class Ledger:
         self._owner = owner
         self._key = key
         self._known_key = known_key or key
+        self._is_wide = False
+        """Whether the ledger is known to vouch for all tables that this version vouches for."""
 
     def add(self, connection: sa.Connection, *notes: LedgerNote) -> LedgerEntry | None:
         """Add entries in the transaction of what they are about. Gives the last one."""
@@ -181,34 +183,64 @@ class Ledger:
     def _forged(
         self, connection: sa.Connection, sealed: SealedTable, rows: Sequence[sa.RowMapping]
     ) -> Iterator[sa.RowMapping]:
-        """Rows that are not what the ledger vouches for. Before it has begun, it vouches for all."""
+        """Rows that are not what the ledger vouches for. Before it has begun with a table, it vouches for all of it."""
         if self._known_key is None or not rows:
             return
         mine = self._owner.rows_of(ledger)
         if connection.execute(sa.select(ledger.c.seq).where(mine).limit(1)).first() is None:
             return
-        key, known = self._known_key(), dict[str, dict[str, object]]()
+        key, known = self._known_key(), dict[str, object]()
+        subjects = sorted({sealed.sealed.subject_of(row) for row in rows})
+        for start in range(0, len(subjects), _PAGE):
+            about = ledger.c.subject_id.in_(subjects[start : start + _PAGE])
+            known |= _vouched(connection, sealed, key, mine, about)
         for row in rows:
-            subject = sealed.sealed.subject_of(row)
-            if subject not in known:
-                known[subject] = _vouched(connection, sealed, key, mine, ledger.c.subject_id == subject)
-            if known[subject].get(sealed.sealed.key_of(row)) == sealed.sealed.digest(row):
+            if known.get(sealed.sealed.key_of(row)) == sealed.sealed.digest(row):
                 continue
             # Rows of registries do not say of which tenant they are: it may be another one of the same environment.
             everyone = ledger.c.environment_id == self._owner.environment_id
-            others = _vouched(connection, sealed, key, everyone, ledger.c.subject_id == subject)
+            others = _vouched(connection, sealed, key, everyone, ledger.c.subject_id == sealed.sealed.subject_of(row))
+            if sealed.sealed.key_of(row) not in others and sealed.table.name not in self._tables(connection, key):
+                continue
             if others.get(sealed.sealed.key_of(row)) != sealed.sealed.digest(row):
                 yield row
+
+    def _tables(self, connection: sa.Connection, key: SealKey | None) -> frozenset[str]:
+        """The tables that the ledger vouches for by now."""
+        about = self._owner.rows_of(ledger), ledger.c.subject_id == self._owner.environment_id
+        begun = sa.select(ledger).where(*about, ledger.c.kind == EntryKind.BEGUN.value).order_by(ledger.c.seq.desc())
+        found = connection.execute(begun.limit(1)).mappings().first()
+        entry = entry_of(found) if found is not None else None
+        is_sealed = entry is not None and (key is None or problem_with(entry, key) is None)
+        return tables_of(entry.content) if entry is not None and is_sealed else frozenset(SEALED)
 
     def _last(self, connection: sa.Connection, key: SealKey) -> LedgerEntry:
         """The last entry, while no other transaction can add one. The first transaction begins the ledger."""
         self._database.lock(connection, f"ledger:{self._owner.tenant_id}:{self._owner.environment_id}")
         last = last_entry(PlainSteps(connection, self._database), self._owner, key)
-        return self._begun(connection, key) if last is None else last
+        return self._begun(connection, key) if last is None else self._widened(connection, key, last)
+
+    def _widened(self, connection: sa.Connection, key: SealKey, last: LedgerEntry) -> LedgerEntry:
+        """The last entry, once rows are adopted of tables that an earlier version did not vouch for."""
+        if self._is_wide:
+            return last
+        missing = SEALED.keys() - self._tables(connection, key)
+        self._is_wide = not missing  # and not yet where it becomes so: the transaction may be rolled back
+        if not missing:
+            return last
+        notes = [self._beginning()]
+        for sealed in (SEALED[name] for name in sorted(missing)):
+            known = _vouched(connection, sealed, key, self._owner.rows_of(ledger))
+            rows = [row for row in sealed.rows(connection, self._owner) if sealed.sealed.key_of(row) not in known]
+            notes += [sealed.sealed.note(EntryKind.ADOPTED, row) for row in rows]
+        return self._append(connection, key, last, notes)
+
+    def _beginning(self) -> LedgerNote:
+        return LedgerNote(EntryKind.BEGUN, self._owner.environment_id, {"tables": sorted(SEALED)})
 
     def _begun(self, connection: sa.Connection, key: SealKey) -> LedgerEntry:
         """The first entries: what the environment had before."""
-        last = self._append(connection, key, None, [LedgerNote(EntryKind.BEGUN, self._owner.environment_id, {})])
+        last = self._append(connection, key, None, [self._beginning()])
         notes = list[LedgerNote]()
         for sealed in SEALED.values():
             notes += [sealed.sealed.note(EntryKind.ADOPTED, row) for row in sealed.rows(connection, self._owner)]
@@ -289,11 +321,17 @@ class SqlLedgerReader:
             return _events_digest(connection, run_id, last_seq)
 
     def deleted_runs(self) -> dict[str, dict[str, object]]:
-        """The runs that were deleted: the number of their last event, by whom and why, as entries name these."""
-        columns = run_deletions.c
+        """The runs that were deleted: the number of their last event, by whom, why and when, as entries name these."""
         with self._database.read() as connection:
-            found = connection.execute(sa.select(columns.run_id, columns.last_seq, columns.deleted_by, columns.reason))
-            return {row.run_id: {"last_seq": row.last_seq, "by": row.deleted_by, "reason": row.reason} for row in found}
+            return {
+                row.run_id: {
+                    "last_seq": row.last_seq,
+                    "by": row.deleted_by,
+                    "reason": row.reason,
+                    "at": iso(row.deleted_at),
+                }
+                for row in connection.execute(sa.select(run_deletions))
+            }
 
 
 def _vouched(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from clew.events.chain import SealKey, verify_chain
 from clew.events.envelope import RawEvent
-from clew.events.ledger import EntryKind, LedgerEntry, problem_with
+from clew.events.ledger import HEADS, EntryKind, LedgerEntry, head_problem, problem_with
 from clew.runs.request import RunRecord
 from clew.store.ledger_chain import ENTRY_FIELDS, digest_of
 from clew.store.owner import Owner
@@ -70,7 +70,8 @@ class SqlSealedRuns:
         )
         if report.breaks:
             return f"event {report.breaks[0].run_seq}: {report.breaks[0].problem}"
-        return _wrong_end(entries, events)
+        missing = (head_problem(entry, events) for entry in entries if entry.kind in HEADS)
+        return next((each for each in missing if each is not None), None)
 
     def events(self, run_id: str) -> tuple[RawEvent, ...]:
         """The history of a run as it is stored."""
@@ -89,15 +90,3 @@ class SqlSealedRuns:
         return digest_of(
             values | {"parameters": document(values["parameters"]), "created_at": moment(values["created_at"])}
         )
-
-
-def _wrong_end(entries: tuple[LedgerEntry, ...], events: tuple[RawEvent, ...]) -> str | None:
-    """Whether a run has another end than the ledger knows."""
-    ended = [entry for entry in entries if entry.kind == EntryKind.RUN_ENDED]
-    if not ended:
-        return None
-    said = ended[-1].content
-    last = next((event for event in events if event.run_seq == said["last_seq"]), None)
-    if last is None or last.hash != said["last_hash"]:
-        return f"event {said['last_seq']}, with which it ended, is not the one that was there"
-    return None

@@ -21,6 +21,7 @@ from clew.events.values import LOAD_STEP
 from clew.lang.literals import text_of_value
 from clew.lang.text_form import text_of
 from clew.lang.typed import Value
+from clew.plan.group_marks import mark_of
 from clew.plan.operations import OutputStep, Step
 from clew.plan.planned_controls import PlannedControl
 from clew.plan.recorded_controls import controls_at, is_protected
@@ -284,7 +285,8 @@ class _Reconciler:
         recorded = self._amounts.get(output.seq, {}).get(control.name)
         lost = recorded is None and not is_protected(self._plan, control)
         problem = "Spark could not add it up: it has more than 38 digits" if lost else None
-        yield Waterfall(output, control, (*whole, *self._recorded_ends(output, ends, recorded)), problem=problem)
+        total = Waterfall(output, control, (*whole, *self._recorded_ends(output, ends, recorded)), problem=problem)
+        yield replace(total, problem=_wrong_groups(recorded, ends)) if total.ties else total
         for key in sorted({key for _, _, _, totals in flow for key in totals} | closing.keys(), key=_sortable):
             if not control.by:
                 return
@@ -375,6 +377,15 @@ def _entry(step: CreatingStepBase) -> Entry:
 
 def _deletes(step: Step) -> bool:
     return isinstance(step, ChangingStepBase) and step.traced_as == "delete"
+
+
+def _wrong_groups(recorded: Mapping[str, str] | None, ends: "list[_Flow]") -> str | None:
+    """Whether Spark saw other groups than the trace has, though both may add up to the same."""
+    for what, _, _, totals in ends:
+        told = (recorded or {}).get(f"{what}_groups")
+        if told is not None and told != mark_of({key: (each.rows, each.amount) for key, each in totals.items()}):
+            return f"what was {'left out' if what == 'left_out' else what} belongs to other groups than the trace says"
+    return None
 
 
 def _line(what: Entry, seq: int, name: str, total: RowTotal) -> WaterfallLine:

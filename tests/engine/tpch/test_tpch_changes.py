@@ -147,15 +147,10 @@ def test_compare_is_a_full_join_of_both_outputs(tpch: Tpch) -> None:
     assert (found.counts.only_in_a, found.counts.only_in_b, found.counts.changed) == (gone, new, changed)
     [worth] = [each for each in found.columns if each.name == "worth"]
     assert (worth.total_a, worth.total_b, worth.changed) == (was, now, changed)
-    sizes = tpch.rows(
-        f"SELECT abs(coalesce(b.worth, 0) - coalesce(a.worth, 0)) AS d FROM {joined} ORDER BY d DESC LIMIT 50"
-    )
-    told = [
-        abs((each.new or Decimal(0)) - (each.old or Decimal(0)))
-        for row in found.rows
-        for each in [row.columns["worth"]]
-    ]
-    assert told == [size for (size,) in sizes]
+    size = "abs(coalesce(b.worth, 0) - coalesce(a.worth, 0))"
+    sizes = tpch.rows(f"SELECT {size} AS size FROM {joined} ORDER BY size DESC LIMIT 50")
+    shown = [row.columns["worth"] for row in found.rows]
+    assert [abs(amount(each.new) - amount(each.old)) for each in shown] == [size for (size,) in sizes]
     totals = tpch.before.compare(tpch.after, output=60)
     assert {row.key["segment"]: row.columns["total"].new for row in totals.rows} == dict(
         tpch.rows("SELECT segment, total FROM totals_12")
@@ -163,7 +158,7 @@ def test_compare_is_a_full_join_of_both_outputs(tpch: Tpch) -> None:
 
 
 def amount(value: Any) -> Decimal:
-    return Decimal(0) if value is None else value
+    return Decimal(value or 0)
 
 
 def test_causes_add_up_and_each_is_what_a_query_with_it_alone_gives(tpch: Tpch) -> None:

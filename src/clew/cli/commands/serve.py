@@ -2,6 +2,7 @@
 
 import os
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @option("--no-worker", is_flag=True, help="Do not start Spark; leave runs to `clew worker`.")
 @option("--url", metavar="URL", help="The public address, if behind a proxy.")
 @option("--allow-host", metavar="NAME", multiple=True, help="Another host name of this server. Repeatable.")
+@option("--idle", metavar="MINUTES", type=WholeNumber(min=1), help="End sessions that nobody uses for so long.")
 @option("--certificate", metavar="FILE", type=Path, help="Serve HTTPS with this certificate.")
 @option("--certificate-key", metavar="FILE", type=Path, help="The private key of the certificate.")
 @environment_option
@@ -35,6 +37,7 @@ def serve(
     no_worker: bool,
     url: str | None,
     allow_host: tuple[str, ...],
+    idle: int | None,
     certificate: Path | None,
     certificate_key: Path | None,
     environment: str | None,
@@ -59,6 +62,7 @@ def serve(
         has_worker=not no_worker,
         url=url,
         allowed_hosts=frozenset(allow_host or ()),
+        longest_idle=timedelta(minutes=idle) if idle is not None else None,
         certificate=str(certificate) if certificate is not None else None,
         certificate_key=str(certificate_key) if certificate_key is not None else None,
     )

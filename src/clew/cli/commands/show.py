@@ -20,7 +20,7 @@ def show(context: click.Context, run: str, environment: str | None, workspace: P
 
     session = context.ensure_object(Session)
     with session.open(workspace, environment) as opened:
-        found = opened.get_run(run)
+        found = opened.get_run(run).sealed()
         if session.wants_json:
             write_json(found.to_json())
             return

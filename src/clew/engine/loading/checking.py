@@ -24,8 +24,10 @@ from clew.engine.loading.periods import first_day_of_text, is_no_time, period_co
 from clew.engine.loading.sources import NO_JSON_OBJECT, NOT_UTF8, mismatch, place, shown
 from clew.engine.names import named
 from clew.engine.parts import DraftedPart, arrow_tables, sources_of_files
+from clew.engine.spark_internals import select_sql
 from clew.engine.sql import quoted, spark_type
 from clew.engine.sql.literals import text_literal
+from clew.engine.table_rows import is_of_table, table_rows
 from clew.lang.types import DATE, STRING
 from clew.plan.datasets import DatasetColumn, DatasetUse
 from clew.plan.file_rules import BadRowsName
@@ -191,14 +193,15 @@ class Checking:
         checks = self._checks(names, raw)
         emptied = [f"CAST({check.condition} AS INT)" for check in checks if check.is_emptied]
         counted = zip(emptied, self._emptied_names(), strict=True)
-        return typed.selectExpr(
+        columns = [
             *(quoted(column.name) for column in self.columns),
             self._period_column(),
             *self._places(raw),
             _COUNTS,
             named(self._first(checks), _FIRST),
             *(named(f"coalesce({sql}, 0)", name) for sql, name in counted),
-        )
+        ]
+        return select_sql(typed, columns)
 
     @staticmethod
     def _places(raw: RawRows) -> list[str]:
@@ -207,17 +210,13 @@ class Checking:
     def _typed(self, raw: RawRows) -> tuple[dict[str, str], DataFrame]:
         """Values first, then what depends on them, so that Spark calculates each value once."""
         names = {column.name: quoted(f"__r{index}") for index, column in enumerate(self._use.columns)}
-        texts = raw.rows.selectExpr(
-            *self._places(raw),
-            BROKEN,
-            named(raw.record, _RECORD_TEXT),
-            *(f"{raw.cells[column].sql} AS {alias}" for column, alias in names.items()),
-        )
+        read = [f"{raw.cells[column].sql} AS {alias}" for column, alias in names.items()]
+        texts = select_sql(raw.rows, [*self._places(raw), BROKEN, named(raw.record, _RECORD_TEXT), *read])
         values = {
             column.name: f"CAST({self._value(column, raw.cells[column.name], names)} AS {spark_type(column.type)})"
             for column in self._use.columns
         }
-        typed = texts.selectExpr("*", *(named(sql, name) for name, sql in values.items()))
+        typed = select_sql(texts, ["*", *(named(sql, name) for name, sql in values.items())])
         counts = f"{BROKEN} IS NULL" if self._condition is None else f"{BROKEN} IS NULL AND {self._condition}"
         return names, typed.selectExpr("*", named(counts, _COUNTS))
 
@@ -325,7 +324,10 @@ def require_unique_key(spark: SparkSession, use: DatasetUse, drafted: DraftedPar
     names = _key_columns(use)
     if number <= _FEW_ROWS and _are_unique(drafted, names):
         return
-    rows = spark.read.parquet(*sources_of_files(drafted.root, drafted.part))
+    if is_of_table(drafted.part):
+        rows = table_rows(spark, drafted.root, drafted.part, names)
+    else:
+        rows = spark.read.parquet(*sources_of_files(drafted.root, drafted.part))
     require_unique_rows(use, rows, unit)
 
 

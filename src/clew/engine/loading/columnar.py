@@ -158,7 +158,12 @@ def _fields_of(file: SourceFile) -> Fields:
         text = next((name for name in ("csv", "jsonl") if f".{name}" in PurePath(file.shown).suffixes), None)
         remedy = f"set `format: {text}` in the rule" if text else "write the file again, as a whole"
         raise unavailable(f"{file.shown} is not a Parquet file, or is cut short", remedy) from None
-    return tuple((each.name, _spark_name(each.type)) for each in arrow)
+    return arrow_fields(arrow)
+
+
+def arrow_fields(schema: pa.Schema) -> Fields:
+    """The columns of a file as Spark reads them."""
+    return tuple((each.name, _spark_name(each.type)) for each in schema)
 
 
 def _spark_name(type_: pa.DataType) -> str:

@@ -21,7 +21,7 @@ from clew.diagnostics.foreign_words import without_quoted
 from clew.engine.blame import SPARK_ERRORS
 from clew.engine.loading.accepting import no_rows, require_good
 from clew.engine.loading.catalog_tables import catalog_rows, look_up
-from clew.engine.loading.checking import Checking, Findings
+from clew.engine.loading.checking import Checking, Findings, require_unique_key
 from clew.engine.loading.columnar import format_rows, parquet_rows
 from clew.engine.loading.conversions import RawRows
 from clew.engine.loading.corrections import NO_CORRECTIONS, Corrections, read_corrections
@@ -33,11 +33,12 @@ from clew.engine.loading.preparing import prepared
 from clew.engine.loading.quarantining import refused_rows, require_defaults, with_emptied
 from clew.engine.loading.sheet_rows import sheet_rows
 from clew.engine.loading.source_digests import DigestsOfSources
-from clew.engine.loading.sources import Origin, Pinned, PinRequest, unavailable
+from clew.engine.loading.sources import Origin, Pinned, PinRequest, changed_meanwhile, unavailable
 from clew.engine.loading.table_inputs import TABLE_FORMATS, table_at_path, with_versions
 from clew.engine.loading.table_pinning import pin_tables
 from clew.engine.loading.text_rows import FoundFile, ReadLines, csv_rows, fixed_rows, json_rows
 from clew.engine.loading.uploads import UploadedFile, uploaded
+from clew.engine.loading.whole_files import keep_whole_files
 from clew.engine.parts import DraftedPart, draft_part
 from clew.engine.session import tuned_for_few_rows
 from clew.engine.sharing import require_sources_shared, unseen_sources
@@ -68,6 +69,9 @@ def pin(spark: SparkSession, request: PinRequest) -> Pinned:
         if request.sources[0].kind == "path" and request.sources[0].format in TABLE_FORMATS:
             return _pinned_tables(spark, request, folder, transfer)
         found = found_files(request)
+        whole = keep_whole_files(request, _described(request, found, "row"), folder, found)
+        if whole is not None:
+            return _as_they_are(spark, request, found, whole)
         sources, found = prepared(request.sources, found, transfer)
         request = replace(request, sources=sources)
         if request.sources[0].format != "xlsx":  # workbooks are read by this process alone
@@ -133,6 +137,17 @@ def _catalog(request: PinRequest, source: ResolvedSource) -> CatalogDatasource:
     datasource = _datasource(request, source)
     assert isinstance(datasource, CatalogDatasource)  # noqa: S101 - all sources are of one rule
     return datasource
+
+
+def _as_they_are(spark: SparkSession, request: PinRequest, found: Sequence[FoundFile], whole: DraftedPart) -> Pinned:
+    """Pin copies of files, which hold nothing but rows that count."""
+    try:
+        require_unique_key(spark, request.use, whole, "row")
+    except BaseException:
+        whole.abandon()
+        raise
+    rows = whole.part.counted
+    return Pinned(whole, rows, rows, 0, _descriptions(request, found))
 
 
 def _pinned(
@@ -202,7 +217,7 @@ def _written(
             raise
         drafted.abandon()
     names = ", ".join(source.location for source in request.sources)
-    raise unavailable(f"{names} changed while it was being read", "run again when no other process writes to it")
+    raise changed_meanwhile(names)
 
 
 def _ways(request: PinRequest, found: Sequence[FoundFile]) -> list[ReadLines | None]:

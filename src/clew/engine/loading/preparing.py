@@ -83,7 +83,10 @@ def _copied(
 
 
 def _utf8(file: SourceFile, options: CsvOptions, compression: str | None, blanked: int) -> Iterator[bytes]:
-    """The content in pieces. A mark of the byte order is no part of it."""
+    """The content in pieces. A mark of the byte order is no part of it.
+
+    Blanked lines end as they did: Spark's parser takes the end of the first line for that of all.
+    """
     decoder = getincrementaldecoder(options.encoding)()
     left, is_start, ended_with_return = blanked, True, False
     with decompressed(file, compression) as stream:
@@ -95,16 +98,15 @@ def _utf8(file: SourceFile, options: CsvOptions, compression: str | None, blanke
             while left and text:
                 if ended_with_return and text.startswith("\n"):
                     text, ended_with_return = text[1:], False
+                    yield b"\n"
                     continue
                 end = min((found for found in (text.find("\n"), text.find("\r")) if found >= 0), default=-1)
                 if end < 0:
                     text = ""
                     break
                 ended_with_return = text[end] == "\r"
+                yield text[end].encode()
                 text, left = text[end + 1 :], left - 1
-                yield b"\n"
-            if ended_with_return and text:
-                text, ended_with_return = text.removeprefix("\n"), False
             if text:
                 yield text.encode()
             if not chunk:

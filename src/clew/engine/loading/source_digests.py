@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from clew.diagnostics.file_system import OutOfReach
-from clew.engine.loading.sources import unavailable
+from clew.engine.loading.sources import changed_meanwhile, unavailable
 from clew.engine.loading.uploads import UploadedFile
 from clew.plan.local_files import SourceFile
 from clew.storage.local import sha256_of_file
@@ -44,8 +44,7 @@ class DigestsOfSources:
         found = tuple(each.result() for each in self._digests)
         for file, before in zip(self._files, self._before, strict=True):
             if state_of(file) != before:
-                hint = "run again when no other process writes to it"
-                raise unavailable(f"{file.shown} changed while it was being read", hint)
+                raise changed_meanwhile(file.shown)
         return found
 
 

@@ -31,6 +31,11 @@ def unavailable(problem: str, hint: str | None = None) -> UserError:
     return UserError(SOURCE_UNAVAILABLE.anywhere(problem=problem, hint=hint))
 
 
+def changed_meanwhile(name: str) -> UserError:
+    """A file that someone writes to while it is read."""
+    return unavailable(f"{name} changed while it was being read", "run again when no other process writes to it")
+
+
 def mismatch(problem: str, hint: str | None = None) -> UserError:
     """Data that is not as its dataset says."""
     return UserError(SCHEMA_MISMATCH.anywhere(problem=problem, hint=hint))

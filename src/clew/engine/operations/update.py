@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from clew.engine.conditions import conditions_on, guarded
 from clew.engine.expressing import Expressing
 from clew.engine.names import directed, joined_column, named, new_column, selected_column, window_argument, with_sql
+from clew.engine.spark_internals import select_sql
 from clew.engine.sql import quoted, spark_type
 from clew.engine.sql.windows import window_sql
 from clew.engine.suspects import Suspect, parts_of, selector_suspects, tables_of
@@ -25,9 +26,8 @@ from clew.storage.parts import MASK_BITS, ORDINAL, after_column, mask_column, ma
 
 def joined_rows(pinned: DataFrame, join: Join) -> DataFrame:
     """The rows of a joined dataset under the names that the expressions of an update use."""
-    return pinned.selectExpr(
-        *(named(quoted(column.name), joined_column(join.alias, column.name)) for column in join.dataset.columns)
-    )
+    columns = join.dataset.columns
+    return select_sql(pinned, [named(quoted(each.name), joined_column(join.alias, each.name)) for each in columns])
 
 
 def apply_update(

@@ -12,6 +12,7 @@ from clew.diagnostics import UserError
 from clew.diagnostics.codes.engine import OUTPUT_CONFLICT
 from clew.engine.output.attempts import OutputAttempt
 from clew.engine.output.catalog_targets import CatalogTarget
+from clew.engine.output.listed_names import LISTED, listed_in
 from clew.engine.output.places import NAMES_OF_OUTPUTS, LocalOutput, OutputPlace, RunIsUnderWay
 from clew.engine.output.stored_places import StoredOutput
 from clew.engine.output.tables import TableTarget
@@ -176,8 +177,10 @@ class Destinations:
 
 
 def _strangers(folder: Path) -> Iterator[str]:
-    """Files below a folder that Spark does not name as it names those of an output."""
+    """Files below a folder that Spark does not name as it names those of an output, and that no output has listed."""
     if folder.is_dir():
+        ours = {name for each in folder.glob(f"{LISTED}*") for name in listed_in(each.read_bytes())}
         for each in sorted(folder.rglob("*")):
-            if not each.name.startswith(NAMES_OF_OUTPUTS) and not each.is_dir():
-                yield each.relative_to(folder).as_posix()
+            name = each.relative_to(folder).as_posix()
+            if not each.name.startswith(NAMES_OF_OUTPUTS) and name not in ours and not each.is_dir():
+                yield name

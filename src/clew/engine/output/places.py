@@ -18,6 +18,7 @@ from typing import BinaryIO, Protocol
 from clew.deferred import dataclass
 from clew.engine.output.attempts import OutputAttempt, attempt_of_folder, attempt_of_piece
 from clew.engine.output.conflicts import conflict, told_as_conflict
+from clew.engine.output.listed_names import LISTED, listing
 from clew.plan.operations import OutputStep
 from clew.storage.roots import storage_at
 from clew.storage.tables.table_places import TablePlace
@@ -230,6 +231,8 @@ class LocalOutput:
     def _replace(self, pieces: Sequence[StagedPiece]) -> None:
         if any(piece.published for piece in pieces):
             _by_value(self._staging, pieces)
+            names = [piece.published for piece in pieces if piece.published is not None]
+            (self._staging / LISTED).write_bytes(listing(self.attempt.run_id, self.attempt.seq, names))
         elif not any("/" in piece.name for piece in pieces):
             _in_order(self._staging, pieces)
         if self.path.exists():

@@ -20,6 +20,7 @@ from clew.engine.output.files import Further, has_one_writer, write_files
 from clew.engine.output.lake_tables import LAKE_FORMATS, LakeOutputs
 from clew.engine.output.places import OutputPlace
 from clew.engine.output.tables import TableOutputs
+from clew.engine.spark_internals import select_sql
 from clew.plan.operations import OutputStep
 from clew.runs.registry import DatasetVersion
 from clew.storage.tables.table_versions import LocatedTable
@@ -109,7 +110,7 @@ class FilePublisher:
         def chosen(rows: DataFrame, *, has_one_writer: bool = False) -> DataFrame:
             rows = arranged(output_rows(rows, step, expressing), step, expressing, has_one_writer=has_one_writer)
             files = () if step.file_per is None else (FILE,)
-            return rows.selectExpr(*output_columns(step, self.run_id), *files)
+            return select_sql(rows, [*output_columns(step, self.run_id), *files])
 
         target = self.catalog_table_of(step, fence) if self.lake is not None else None
         if self.lake is not None and target is not None:

@@ -5,9 +5,11 @@ copied last. While an output is being replaced there is no marker; under one the
 Whoever publishes takes the folders of earlier attempts away first, so that a worker that was overtaken has nothing left
 to copy. If it was frozen right before it removes the marker, it removes that of the output which has taken its place;
 it learns so from its next request, and puts it back.
+
+Files that are named after values have the same names in every attempt. Each attempt lists its own in a file that only
+it writes, before it copies the first, so that a retry and the next run know them as files of an output.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -18,6 +20,7 @@ from typing import BinaryIO
 from clew.deferred import dataclass
 from clew.engine.output.attempts import OutputAttempt, attempt_of_folder, attempt_of_piece
 from clew.engine.output.conflicts import conflict, told_as_conflict
+from clew.engine.output.listed_names import LISTED, listed_in, listing
 from clew.engine.output.places import NAMES_OF_OUTPUTS, RunIsUnderWay, StagedPiece
 from clew.plan.operations import OutputStep
 from clew.storage.root import StorageKey, StorageRoot, StoredFile
@@ -67,6 +70,10 @@ class StoredOutput:
         return f"{self._beside}{self.attempt.folder_for(self._name)}"
 
     @property
+    def _list(self) -> StorageKey:
+        return f"{self.key}/{LISTED}-{self.attempt.owner}.{self.attempt.fence}.{self.attempt.attempt}"
+
+    @property
     def is_one_file(self) -> bool:
         """Whether the name has a suffix."""
         return bool(PurePosixPath(self.key).suffix)
@@ -89,9 +96,19 @@ class StoredOutput:
 
     def _strangers(self) -> Iterator[StorageKey]:
         """Files at the destination that no output names like this: replacing it would delete them."""
+        ours = {f"{self.key}/{name}" for each in self._lists() for name in listed_in(self._content(each.key))}
         for file in self.root.files(self.key):
-            if not file.name.startswith(NAMES_OF_OUTPUTS):
+            if not file.name.startswith(NAMES_OF_OUTPUTS) and file.key not in ours:
                 yield file.key
+
+    def _lists(self) -> list[StoredFile]:
+        """The lists of files that outputs have named after values."""
+        return [file for file in self.root.files(self.key) if file.name.startswith(LISTED)]
+
+    def _content(self, key: StorageKey) -> bytes:
+        with suppress(FileNotFoundError), self.root.open(key) as opened:
+            return opened.read()
+        return b""
 
     def pieces(self) -> list[StagedPiece]:
         """The files that were written, by name."""
@@ -118,7 +135,11 @@ class StoredOutput:
             replaced = self._replaced(step)
             names = [piece.published or self._name_of(number, piece) for number, piece in enumerate(pieces)]
             with self.root.create(f"{self._staging}/{MARKER}") as marker:
-                marker.write(_description(self.attempt, names))
+                marker.write(listing(self.attempt.run_id, self.attempt.seq, names))
+            by_value = [piece.published for piece in pieces if piece.published is not None]
+            if by_value:
+                with self.root.create(self._list) as file:
+                    file.write(listing(self.attempt.run_id, self.attempt.seq, by_value))
             self.root.remove(f"{self.key}/{MARKER}")
             try:
                 for piece, name in zip(pieces, names, strict=True):
@@ -195,22 +216,30 @@ class StoredOutput:
         """Undo what was done by an attempt that was overtaken: remove its files, and put back the marker of the output
         that is there now, if it is there as a whole.
 
-        While another is publishing there must be no marker, and whoever publishes has a folder.
+        While another is publishing there must be no marker, and whoever publishes has a folder. Files that are named
+        after values stay: they are those of whoever has overtaken it.
         """
         for name in names:
-            self.root.remove(f"{self.key}/{name}")
+            if attempt_of_piece(PurePosixPath(name).name) is not None:
+                self.root.remove(f"{self.key}/{name}")
+        self.root.remove(self._list)
         self.abandon()
-        there = self._there()
+        there, lists = self._there(), self._lists()
+        if lists:
+            newest_list = self._content(max(lists, key=lambda file: file.modified).key)
+            names_there = {file.key.removeprefix(f"{self.key}/") for file in there}
+            if listed_in(newest_list) <= names_there and not any(self._others()):
+                self._put_back(newest_list)
+            return
         newest = attempt_of_piece(max(there, key=lambda file: file.modified).name) if there else None
         whole = [file.name for file in there if newest is not None and attempt_of_piece(file.name) == newest]
         if newest is None or any(self._others()) or (step.mode == "overwrite" and len(whole) < len(there)):
             return
+        self._put_back(listing(newest.run_id, newest.seq, whole))
+
+    def _put_back(self, marker: bytes) -> None:
         with suppress(FileExistsError):
-            self.root.write_new(f"{self.key}/{MARKER}", _description(newest, whole))
-
-
-def _description(attempt: OutputAttempt, names: Sequence[str]) -> bytes:
-    return json.dumps({"run": attempt.run_id, "step": attempt.seq, "files": list(names)}).encode()
+            self.root.write_new(f"{self.key}/{MARKER}", marker)
 
 
 def _suffix(name: str) -> str:

@@ -29,6 +29,7 @@ from clew.diagnostics.codes.server import (
     TOO_MANY_ATTEMPTS,
     UNSAFE_SIGN_IN,
 )
+from clew.server.access.idle_sessions import IdleSessions
 from clew.server.settings import ServerSettings
 
 _MOST_ADDRESSES = 10_000
@@ -176,6 +177,7 @@ class Doorman:
     recorded: LoginAttempts = field(default_factory=LoginAttempts)
     """The failures that are on record."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    idle: IdleSessions = field(default_factory=lambda: IdleSessions(None))
 
     def by_token(self, text: str) -> Caller:
         """The caller that a token identifies. Raises UserError NotSignedIn if it is not valid."""
@@ -184,9 +186,16 @@ class Doorman:
             raise UserError(NOT_SIGNED_IN.anywhere(problem="the token is unknown, expired or revoked"))
         return by_token(token)
 
-    def by_cookie(self, cookie: str) -> Caller | None:
-        """The caller of a session; None if it has ended, or if the token that started it is no longer valid."""
-        session = self.workspace.tokens.session(cookie, self.clock())
+    def by_cookie(self, cookie: str, *, by_person: bool = True) -> Caller | None:
+        """The caller of a session; None if it has ended, or if the token that started it is no longer valid.
+
+        What pages fetch by themselves is not `by_person`.
+        """
+        now = self.clock()
+        session = self.workspace.tokens.session(cookie, now)
+        if session is not None and self.idle.is_over(session.session_digest, now, by_person=by_person):
+            self.workspace.tokens.end_session(cookie)
+            return None
         return by_session(session, csrf_of(cookie)) if session is not None else None
 
     def sign_in(self, text: str, address: str) -> str:

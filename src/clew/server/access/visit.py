@@ -82,7 +82,9 @@ def caller_or_none(request: Request) -> Caller | None:
     if authorization[: len(_BEARER)].lower() == _BEARER:
         return doorman.by_token(authorization[len(_BEARER) :].strip())
     cookie = request.cookies.get(settings_of(request).cookie)
-    return doorman.by_cookie(cookie) if cookie else None
+    # Browsers say that a script asks, also where it keeps a stream open; a page that a person opens is a document.
+    by_script = request.method == "GET" and request.headers.get("sec-fetch-dest") == "empty"
+    return doorman.by_cookie(cookie, by_person=not by_script) if cookie else None
 
 
 def caller_of(request: Request) -> Caller:

@@ -102,7 +102,7 @@ def start_rerun(run: str, wish: RerunWish, visit: Annotated[Visit, may(Permissio
 @router.get("/runs/{run}", summary="Get a run with its steps and outputs", responses={200: {"model": RunDocument}})
 def show_run(run: str, visit: RunVisit) -> JSONResponse:
     """A run by its id, or by the first characters of the id."""
-    return JSONResponse(visit.workspace.get_run(run).to_json())
+    return JSONResponse(visit.workspace.get_run(run).sealed().to_json())
 
 
 @router.get("/runs/{run}/snapshot", summary="Get the state of a run", responses={200: {"model": SnapshotDocument}})

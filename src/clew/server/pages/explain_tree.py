@@ -307,7 +307,8 @@ def _draft(run_id: str, join: JoinedRow, name: str) -> str | None:
     column = name.rpartition(".")[2]
     row = join.row or {}
     value = literal_of(row.get(column))
-    can_be_written = f"{join.dataset} {column}".split() == [join.dataset, column]
+    dataset = join.source.dataset if join.source is not None else join.dataset
+    can_be_written = f"{dataset} {column}".split() == [dataset, column]
     if column not in row or value is None or not can_be_written:
         return None
     told = {
@@ -318,7 +319,7 @@ def _draft(run_id: str, join: JoinedRow, name: str) -> str | None:
         if literal is not None
     }
     where = " AND ".join(only(other, literal) for other, literal in told.items())
-    return addresses.what_if(run_id, draft=f"{join.dataset}{' where ' if where else ''}{where}: {column} = {value}")
+    return addresses.what_if(run_id, draft=f"{dataset}{' where ' if where else ''}{where}: {column} = {value}")
 
 
 def _joined(join: JoinedRow, what_if: str | None = None) -> Joined:

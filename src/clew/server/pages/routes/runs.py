@@ -96,7 +96,7 @@ def runs(
 @router.get("/runs/{run}.json")
 def one_run(run: str, visit: RunVisit, desk: AtDesk) -> Response:
     """A run."""
-    found = visit.workspace.get_run(run)
+    found = visit.workspace.get_run(run).sealed()
     return desk.page(
         visit,
         "run.html",
