@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 from clew.server.pages.drawing.graph import Graph, GraphNode
 from clew.server.pages.lineage_page import lineage_page
 from clew.server.pages.rendering import Shell, Templates
-from tests.server.pages_browser import WIDE, Visitor, server_process, visitor_of
+from tests.server.pages_browser import PATIENCE_MS, WIDE, Visitor, server_process, visitor_of
 from tests.server.server_engine import WRONG_RATE
 from tests.server.server_fixtures import MONTH, serving, write_ledger
 from tests.store.store_fixtures import new_schema
@@ -86,7 +86,7 @@ def test_an_engineer_gets_from_a_changed_total_to_the_rate_that_changed(auditor:
     page.get_by_role("link", name="Why changed?").click()
     page.get_by_label("Total of").select_option("total_usd")
     page.get_by_role("button", name="Ask").click()
-    cause = page.get_by_role("row").filter(has_text="fx-rates")
+    cause = page.get_by_role("row").filter(has_text="exchange rates")
     expect(cause).to_have_count(1)
     expect(cause).to_contain_text(f"rate 1.092000 → {WRONG_RATE}")
     expect(page.get_by_role("img", name=re.compile("to .* by 1 cause"))).to_be_visible()
@@ -118,7 +118,7 @@ def test_many_rows_of_an_explanation_come_one_after_the_other_and_can_be_stopped
     shown = rows.count()
     assert 50 <= shown < 484
     page.get_by_role("link", name="show 484").click()
-    expect(rows).to_have_count(484)
+    expect(rows).to_have_count(484, timeout=PATIENCE_MS)
     expect(page.locator("#tree .rest")).to_have_count(0)
     expect(page.locator(".verdict")).to_contain_text("all equal")
     equal = page.locator("#tree .check.equal").count()
@@ -204,7 +204,9 @@ def test_rows_are_filtered_by_clicking_and_typing(auditor: Visitor) -> None:
 
 
 def test_a_graph_finds_hides_and_is_kept_as_a_picture(auditor: Visitor) -> None:
-    page = auditor.open("/lineage")
+    page = auditor.open("/")
+    page.get_by_role("link", name=CLOSED).click()
+    page.locator("#run").get_by_role("link", name="Lineage").click()
     boxes = page.locator(".g-box:not(.away)")
     everything = boxes.count()
     page.get_by_label("Find in the picture").fill("month close")

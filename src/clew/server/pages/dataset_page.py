@@ -1,6 +1,6 @@
 """A dataset: what it is, its columns with their classes, who produces and who reads it, and its versions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from clew.api.datasets import DatasetView, VersionView
 from clew.api.run import Run
@@ -8,9 +8,10 @@ from clew.api.workspace_files import WorkspaceFiles
 from clew.deferred import dataclass
 from clew.definitions import Dataset
 from clew.diagnostics import UserError
+from clew.lang.typed import Value
+from clew.lang.types import Type
 from clew.plan import Plan
 from clew.plan.words import whereabouts
-from clew.privacy.seen_trace import RowsRead
 from clew.server.pages import addresses, words
 from clew.server.pages.output_page import condition_of, output_step
 from clew.server.pages.words import ValueCell
@@ -82,33 +83,47 @@ def preview_of(view: DatasetView, runs: Sequence[Run], find: Callable[[str], Run
     if view.versions and view.versions[0].written:
         written = view.versions[0].written[-1]
         run = find(written.run_id)
-        return _shown(run, "written", lambda: _written(run, written.seq))
+        return _shown(run, "written", _written(run, written.seq))
     for run in runs:
         if run.plan is not None and any(use.dataset_id == view.dataset for use in run.plan.datasets_read):
-            return _shown(run, "read", lambda run=run: run.first_read(view.dataset))  # type: ignore[misc]
+            return _shown(run, "read", _read(run, view.dataset))
     return None
 
 
-def _written(run: Run, seq: int) -> RowsRead:
-    trace = run.open_trace()
-    step = output_step(trace, seq)
-    found = trace.search(condition_of(step), seq, limit=_FEW)
-    types = dict(trace.columns.columns(trace.run.columns(seq)))
-    columns = tuple((name, types[name]) for name in step.columns if name in types)
-    return RowsRead(columns, tuple(row.state for row in found.rows))
+_Rows = tuple[Sequence[tuple[str, Type]], Sequence[Mapping[str, Value]]]
+"""Columns, and the values of some rows."""
 
 
-def _shown(run: Run, how: str, ask: Callable[[], RowsRead]) -> Preview:
+def _read(run: Run, dataset: str) -> Callable[[], _Rows]:
+    def ask() -> _Rows:
+        found = run.first_read(dataset)
+        return found.columns, found.rows
+
+    return ask
+
+
+def _written(run: Run, seq: int) -> Callable[[], _Rows]:
+    def ask() -> _Rows:
+        trace = run.open_trace()
+        step = output_step(trace, seq)
+        found = trace.search(condition_of(step), seq, limit=_FEW)
+        types = dict(trace.columns.columns(trace.run.columns(seq)))
+        return [(name, types[name]) for name in step.columns if name in types], [row.state for row in found.rows]
+
+    return ask
+
+
+def _shown(run: Run, how: str, ask: Callable[[], _Rows]) -> Preview:
     told = f"The first rows that were {how} for {run.period}"
     try:
-        found = ask()
+        columns, rows = ask()
     except UserError as error:
         return Preview(told, addresses.run(run.id), (), (), error.diagnostic.message)
     return Preview(
         told=told,
         address=addresses.run(run.id),
-        head=tuple((name, type_.is_numeric) for name, type_ in found.columns),
-        rows=tuple(tuple(words.cell(row.get(name)) for name, _ in found.columns) for row in found.rows),
+        head=tuple((name, type_.is_numeric) for name, type_ in columns),
+        rows=tuple(tuple(words.cell(row.get(name)) for name, _ in columns) for row in rows),
     )
 
 
