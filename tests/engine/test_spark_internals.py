@@ -10,8 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyspark.errors.exceptions.base
 import pytest
+from benchmarks.run_counts import calls_to_the_jvm
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 from pyspark import SparkContext
+from pyspark.errors import AnalysisException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client import DefaultChannelBuilder, SparkConnectClient
@@ -19,7 +21,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 from pyspark.sql.types import DateType, DecimalType, LongType, StringType, StructType, TimestampNTZType
 
 from clew.engine import spark_internals
-from clew.engine.spark_internals import QUERY_LOGGERS, arrow_schema
+from clew.engine.spark_internals import QUERY_LOGGERS, arrow_schema, select_sql
 from tests.docs.source_imports import parsed
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +65,28 @@ def test_the_arrow_schema_is_the_one_that_a_query_gives(spark: SparkSession) -> 
     found = arrow_schema(schema)
     assert found == spark.createDataFrame([], schema).toArrow().schema
     assert found.field("amount").type == pa.decimal128(18, 2)
+
+
+def test_columns_go_to_the_jvm_in_one_call(spark: SparkSession) -> None:
+    rows = spark.range(3).selectExpr("id", "id + 1 AS next")
+    texts = ["id AS `a b`", "concat('x\\\\', next, ',\u00e9 ') AS text", "*", "next % 2 = 0 AS even"]
+    found = select_sql(rows, texts)
+    assert (found.schema, found.collect()) == (rows.selectExpr(*texts).schema, rows.selectExpr(*texts).collect())
+    with_nul = [*texts, "'\x00' AS nul"]
+    assert select_sql(rows, with_nul).collect() == rows.selectExpr(*with_nul).collect()
+    with pytest.raises(AnalysisException):
+        select_sql(rows, [*texts, "nothing AS n"])
+
+
+@pytest.mark.classic
+def test_few_calls_select_many_columns(spark: SparkSession) -> None:
+    rows = spark.range(3)
+    texts = [f"id + {number} AS c{number}" for number in range(200)]
+    select_sql(rows, texts)
+    with calls_to_the_jvm() as calls:
+        found = select_sql(rows, texts)
+    assert calls[0] <= 10
+    assert len(found.columns) == 200
 
 
 def test_no_other_module_reads_private_attributes_of_others() -> None:

@@ -1,10 +1,14 @@
 """A plan names what it needs, and an engine that lacks something refuses it."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+import clew.plan
 from clew.diagnostics import UserError
+from clew.engine.opening import ENGINE_CAPABILITIES
 from clew.plan import require_capabilities
 from clew.plan.compiler import DEBUG_CAPABILITY
 from tests.plan.plan_workspaces import Checked
@@ -63,3 +67,12 @@ def test_a_plan_with_one_of_them_does(check: Check, feature: str) -> None:
     everything_else = [each.name for each in plan.capabilities if each.name != DEBUG_CAPABILITY]
     with pytest.raises(UserError, match="UnknownCapability"):
         require_capabilities(plan, everything_else)
+
+
+def test_the_engine_has_every_capability_that_a_plan_can_need() -> None:
+    folder = Path(clew.plan.__file__).parent
+    named = {
+        name for path in folder.rglob("*.py") for name in re.findall(r'"(cap\.[a-z0-9_.]+)"', path.read_text("utf-8"))
+    }
+    assert "cap.clew.window.v1" in named
+    assert named == ENGINE_CAPABILITIES

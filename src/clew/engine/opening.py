@@ -59,6 +59,7 @@ ENGINE_CAPABILITIES = frozenset(
         "cap.clew.register_dataset.v1",
         "cap.clew.runtime_join.v1",
         "cap.clew.update.v1",
+        "cap.clew.window.v1",
         "cap.rfc.0003.debug_capture_postlude.v1",
     }
 )
