@@ -173,7 +173,7 @@ class Writer:
             arrow[f"__s{step.seq}_m"] = pa.int64()
             return
         assert isinstance(step, UpdateStep)
-        words = -(-len(step.assignments) // 62)
+        words = max(1, -(-len(step.assignments) // 62))
         masks = [[0] * len(before) for _ in range(words)]
         types = {column.name: column.type for column in self.recorded.plan.columns_after(step.seq)} | SYSTEM
         for position, assignment in enumerate(step.assignments):
