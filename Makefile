@@ -54,7 +54,6 @@ AZURITE      ?= azurite@3.35.0
 # Delta and Iceberg name the Spark that they are for; tests take those that fit the one that they run on.
 JARS         ?= $(HOME)/.cache/clew/jars
 CONNECTORS   := org.postgresql:postgresql:42.7.14 org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 \
-                org.apache.iceberg:iceberg-aws-bundle:1.12.0 \
                 io.delta:delta-spark_4.1_2.13:4.4.0 io.delta:delta-storage:4.4.0 io.delta:delta-kernel-api:4.4.0 \
                 io.delta:delta-kernel-defaults:4.4.0 io.delta:delta-kernel-unitycatalog:4.4.0
 HADOOP       ?= 3.4.2

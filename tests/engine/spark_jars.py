@@ -32,11 +32,6 @@ def iceberg_jars() -> list[str]:
     return jars(f"iceberg-spark-runtime-{SPARK}_")
 
 
-def glue_jars() -> list[str]:
-    """What Iceberg reaches Glue with."""
-    return jars("iceberg-aws-bundle-")
-
-
 def s3_jars() -> list[str]:
     """What reaches S3, of the Hadoop that the running Spark is built with."""
     [client] = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")

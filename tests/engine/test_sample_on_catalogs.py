@@ -1,6 +1,6 @@
-"""The sample with its journal and its results in tables of catalogs: Hive's metastore, Glue, and one behind REST.
+"""The sample with its journal and its results in tables of catalogs: Hive's metastore, and one of Iceberg behind REST.
 
-The metastore is a server, and has Delta, Iceberg and Hive tables. Glue is moto's, and its tables lie on this machine.
+The metastore is a server, and has Delta and Hive tables.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,6 @@ import pyarrow.dataset as ds
 import pytest
 import yaml
 from deltalake import DeltaTable
-from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from clew.api.run import Run
@@ -20,17 +19,15 @@ from clew.storage.parts import Part
 from tests.engine import table_jars
 from tests.engine.engine_workspaces import Shop
 from tests.engine.rest_catalog import TOKEN, RestCatalog, rest_catalog
-from tests.engine.spark_jars import JARS, glue_jars
 from tests.engine.spark_servers import hive_metastore
 from tests.engine.table_lakes import ran
 from tests.engine.table_process import TableProcess, table_process
-from tests.storage.s3_server import KEYS, REGION, S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PERIOD = "2026-01"
-FORMATS = {"spark_catalog": "delta", "hive": "iceberg", "glue": "iceberg", "rest": "iceberg"}
-SCHEMAS = {"spark_catalog": "ledger", "hive": "lake", "glue": "ledger", "rest": "ledger"}
+FORMATS = {"spark_catalog": "delta", "rest": "iceberg"}
+SCHEMAS = {"spark_catalog": "ledger", "rest": "ledger"}
 RESULTS = ["row_kind", "journal_id", "line_number", "account_code", "amount_usd", "total_usd", "line_count"]
 
 
@@ -47,36 +44,20 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def catalogs(
-    tmp_path_factory: pytest.TempPathFactory, rest: RestCatalog, metastore: str, s3: S3Server
-) -> Iterator[TableProcess]:
-    """A Spark that knows a metastore of Hive for its own catalog and for Iceberg's, Glue, and a catalog behind REST."""
+def catalogs(tmp_path_factory: pytest.TempPathFactory, rest: RestCatalog, metastore: str) -> Iterator[TableProcess]:
+    """A Spark that knows a metastore of Hive, and a catalog behind REST."""
     table_jars.require("delta", "iceberg")
     folder = tmp_path_factory.mktemp("catalogs")
     settings = {
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.hive.metastore.uris": metastore,
-        "spark.sql.catalog.hive": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.hive.type": "hive",
-        "spark.sql.catalog.hive.uri": metastore,
-        "spark.jars": ",".join(str(jar) for jar in JARS.glob("iceberg-aws-bundle-*.jar")),
-        "spark.sql.catalog.glue": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.glue.type": "glue",
-        "spark.sql.catalog.glue.warehouse": f"file://{folder}/glue",
-        "spark.sql.catalog.glue.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
-        "spark.sql.catalog.glue.glue.endpoint": s3.endpoint,
-        "spark.sql.catalog.glue.client.region": REGION,
         "spark.sql.catalog.rest": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.rest.type": "rest",
         "spark.sql.catalog.rest.uri": rest.uri,
         "spark.sql.catalog.rest.token": TOKEN,
     }
-    key, secret = KEYS.split(":")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ACCESS_KEY_ID", key)
-        patch.setenv("AWS_SECRET_ACCESS_KEY", secret)
-        with table_process(folder, settings) as process:
-            yield process
+    with table_process(folder, settings) as process:
+        yield process
 
 
 def _tables_of_sample(spark: SparkSession, data: str, catalog: str, format_: str) -> None:
@@ -155,8 +136,6 @@ def by_files(catalogs: TableProcess, tmp_path_factory: pytest.TempPathFactory) -
 def test_the_sample_runs_from_tables_to_tables_of_a_catalog(
     catalog: str, catalogs: TableProcess, rest: RestCatalog, by_files: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
-    if catalog == "glue":
-        glue_jars()
     shop = sample_on(tmp_path, catalog)
     catalogs(_tables_of_sample, str(tmp_path / "data"), catalog, FORMATS[catalog])
     closed = completed(ran(catalogs, shop, "gl-close", PERIOD))
@@ -167,14 +146,9 @@ def test_the_sample_runs_from_tables_to_tables_of_a_catalog(
     if catalog == "rest":
         written = rest.tables.load_table("ledger.closed").scan().to_arrow()
     else:
-        table = f"{catalog}.{SCHEMAS[catalog]}.closed"
-        if FORMATS[catalog] == "iceberg":
-            [(known,)] = catalogs.sql(f"SELECT max_by(file, timestamp) FROM {table}.metadata_log_entries")
-            written = StaticTable.from_metadata(str(known)).scan().to_arrow()
-        else:
-            described = catalogs.sql(f"DESCRIBE TABLE EXTENDED {table}")
-            [folder] = [str(row[1]).removeprefix("file:") for row in described if row[0] == "Location"]
-            written = DeltaTable(folder).to_pyarrow_table()
+        described = catalogs.sql(f"DESCRIBE TABLE EXTENDED {catalog}.{SCHEMAS[catalog]}.closed")
+        [folder] = [str(row[1]).removeprefix("file:") for row in described if row[0] == "Location"]
+        written = DeltaTable(folder).to_pyarrow_table()
     assert results(written.to_pylist()) == by_files
     report = completed(ran(catalogs, shop, "group-report", PERIOD))
     [row] = report.trace(where='row_kind = "report" AND account_type = "revenue"', limit=1).rows
