@@ -26,9 +26,8 @@ from tests.engine.engine_runs import Ran, run_plan
 from tests.scenarios.related_projects import (
     RELATED_DATASETS,
     Data,
-    Operation,
     Project,
-    hangs_on_an_order,
+    may_be_split,
     operations_of,
     related_projects,
     related_tables,
@@ -166,16 +165,9 @@ def test_a_step_may_be_three_and_deletes_may_change_places(
     spark: SparkSession, project: Project, data: Data, draw: st.DataObject
 ) -> None:
     operations = operations_of(project)
-    number = draw.draw(st.sampled_from([at for at, each in enumerate(operations) if _may_be_split(each)]))
+    number = draw.draw(st.sampled_from([at for at, each in enumerate(operations) if may_be_split(each)]))
     parts = _parts(operations[number], draw)
     deletes = [{"type": "delete", "selector": each, "origin": 0} for each in ("k > 3", 'currency = "EUR"')]
     one = with_operations(project, [*deletes, *operations])
     other = with_operations(project, [*deletes[::-1], *operations[:number], *parts, *operations[number + 1 :]])
     assert ran(spark, other, data) == ran(spark, one, data)
-
-
-def _may_be_split(operation: Operation) -> bool:
-    """Whether an operation looks at rows one by one, and does not only give columns other names."""
-    return not hangs_on_an_order(operation) and (
-        operation["type"] != "update" or "assignments" in operation.get("arguments", {})
-    )
