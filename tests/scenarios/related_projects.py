@@ -116,6 +116,11 @@ def hangs_on_an_order(operation: Operation) -> bool:
     return "keep" in operation.get("arguments", {}) or " OVER (" in str(operation)
 
 
+def may_be_split(operation: Operation) -> bool:
+    """Whether an operation looks at rows one by one, and leaves the columns as they are."""
+    return not hangs_on_an_order(operation) and not {"rename", "drop"} & operation.get("arguments", {}).keys()
+
+
 def with_operations(project: Project, operations: Sequence[Operation]) -> Project:
     """A project with other operations, numbered anew."""
     numbered = [
