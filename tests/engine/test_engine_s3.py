@@ -52,7 +52,7 @@ def in_process(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "LEDGER_KEYS": KEYS},
+        env={**os.environ, "LEDGER_KEYS": KEYS, "LEDGER_SEAL": "5e" * 32},
         cwd=folder,
     )
 
@@ -151,7 +151,8 @@ def test_the_sample_runs_on_a_cluster_whose_workers_see_nothing_but_the_bucket(
     """
     root = ObjectStorage(RemoteAddress("s3", s3.new_bucket(), "clew"), s3.access)
     workspace = cluster.folder / "sample"
-    on_s3(workspace, root, s3.endpoint, jars, cluster.spark, state_store=cluster.database)
+    sealed = {"key_ref": "secret://env/LEDGER_SEAL"}
+    on_s3(workspace, root, s3.endpoint, jars, cluster.spark, state_store=cluster.database, evidence=sealed)
     ran = in_process("-c", RUN, str(workspace), folder=workspace)
     assert ran.returncode == 0, ran.stderr[-3000:]
     close, report = json.loads(ran.stdout.splitlines()[-1])

@@ -172,7 +172,7 @@ OTHER_SEAL_KEY = Code(
     'the ledger of environment "{environment}" is sealed with another key than the one of this machine',
     "Everything that an environment records is sealed with one key. Where several machines share a state store, "
     "all of them need the same one.",
-    "set `evidence: {{key_ref: secret://...}}` in the environment, or copy the key file of the machine that began",
+    "set `evidence: {key_ref: secret://...}` in the environment, or copy the key file of the machine that began",
 )
 INVALID_SEAL_KEY = Code(
     "InvalidSealKey",
