@@ -143,7 +143,7 @@ def correction(delivered: bytes) -> bytes:
     """One of the bad rows, as someone has corrected it: an amount that could be read in two ways."""
     text = delivered.decode("cp1252")
     line = text[: text.index("Z910002")].count("\n") + 1
-    columns = "Zahl-Nr.,Schaden-Nr.,Vertrag,Schadentag,Buchungstag,Währung,Zahlung,Großschaden,Stand,Bemerkung"
+    columns = "payment_id,claim_id,contract,loss_date,booked_on,currency,amount,is_large,version,remark"
     row = f"payments/zahlungen_2026-01.csv,{line},Z910002,S2026-99992,V000002,02.01.2026,05.01.2026,EUR"
     row = f'{row},"1.234,50",nein,1,n/a'
     return f"_source_file,_source_line,{columns}\n{row}\n".encode()

@@ -98,6 +98,9 @@ def test_registered_rows_are_checked_where_they_are(shop: Shop) -> None:
     assert (read.dataset, read.rows, read.source) == ("closed", 2, found.source)
     for file in (shop.root / ".clew" / "storage" / "datasets").rglob("*.parquet"):
         file.unlink()
-    for ask in (lambda: workspace.check_data("closed", "2026-01"), lambda: workspace.dry_run("next", "2026-01")):
+    for ask in (
+        lambda: workspace.check_data("closed", "2026-01"),
+        lambda: Workspace(shop.root).dry_run("next", "2026-01"),
+    ):
         with pytest.raises(UserError, match='a file of the dataset "closed" is gone'):
             ask()

@@ -274,8 +274,8 @@ def test_skipped_lines_of_a_windows_file_with_records_over_several_lines(bench: 
     options = {"delimiter": ";", "skip_lines": "3", "multiline": "true", "comment": "#", "encoding": "cp1252"}
     rules = FileRules(others=TextRules(trim=True, nulls=("-",)))
     pinned = bench.pin(use("id integer!; name string"), path_source("a.csv", options=options, rules=rules))
-    assert bench.placed(pinned, "id") == [("a.csv", 6, 1), ("a.csv", 10, 2), ("a.csv", 11, 3)]
-    assert [name for _, _, name in bench.placed(pinned, "name")] == ["y\nz", None, "–"]
+    placed = {key: (line, name) for _, line, key, name in bench.placed(pinned, "id", "name")}
+    assert placed == {1: (6, "y\nz"), 2: (10, None), 3: (11, "–")}
 
 
 def _damaged(text: bytes) -> dict[str, bytes]:

@@ -34,7 +34,11 @@ def arranged(rows: DataFrame, step: OutputStep, expressing: Expressing, *, has_o
         return rows.repartition(*together).sortWithinPartitions(*together, *order)
     if not step.sorted_by:
         return rows
-    return rows.repartition(1).sortWithinPartitions(*order) if has_one_writer else rows.sort(*order)
+    if has_one_writer:
+        return rows.repartition(1).sortWithinPartitions(*order)
+    # Spark looks at a sample of the rows before it sorts them. Behind a shuffle it computes nothing twice for that; else
+    # what counts rows on the way, for checks and control totals, would count them once more.
+    return rows.repartition(F.col(ORDINAL)).sort(*order)
 
 
 def folders_of(step: OutputStep) -> tuple[str, ...]:
