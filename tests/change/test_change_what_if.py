@@ -108,7 +108,7 @@ def updated_columns(project: dict[str, Any]) -> list[tuple[int, str]]:
         (operation["seq"], each["column"])
         for operation in project["operations"]
         if operation["type"] == "update"
-        for each in operation["arguments"]["assignments"]
+        for each in operation["arguments"].get("assignments", ())
         if each["column"] == "amount"
     ]
 

@@ -36,8 +36,8 @@ def arranged(rows: DataFrame, step: OutputStep, expressing: Expressing, *, has_o
         return rows
     if has_one_writer:
         return rows.repartition(1).sortWithinPartitions(*order)
-    # Spark looks at a sample of the rows before it sorts them. Behind a shuffle it computes nothing twice for that; else
-    # what counts rows on the way, for checks and control totals, would count them once more.
+    # Spark looks at a sample of the rows before it sorts them. Behind a shuffle it computes nothing twice for that, and
+    # what counts rows on the way, for checks and control totals, does not count them once more.
     return rows.repartition(F.col(ORDINAL)).sort(*order)
 
 
