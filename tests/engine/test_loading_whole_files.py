@@ -271,9 +271,8 @@ def told(shop: Shop) -> dict[str, Any]:
     text = json.dumps(told, default=str)
     for name, other in ids.items():
         text = text.replace(name, other)
-    text = re.sub(
-        r"ROWS-8000-[0-9a-f]{12}", "ROW", text
-    )  # rows are numbered by file, and copies are files as they were
+    # Rows are numbered by file, and copies are the files as they were.
+    text = re.sub(r"ROWS-8000-[0-9a-f]{12}", "ROW", text)
     kept: dict[str, Any] = json.loads(text)
     kept["history"].pop("trace_id", None)
     kept["files"] = [file for part in run.parts() for file in part.files if part.kind == "input"]
