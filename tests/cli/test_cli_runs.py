@@ -157,13 +157,16 @@ def test_a_history_is_verified(clew: Clew, sample: Path, engine: FakeEngine) -> 
     assert (report["intact"], report["unchained"], report["breaks"]) == (True, 0, [])
 
 
+def bytes_in(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
 @pytest.mark.slow
 def test_a_deleted_run_is_gone_with_its_folder(clew: Clew, sample: Path, three: list[str]) -> None:
     folder = sample / ".clew" / "storage" / "runs" / three[2]
-    folder.mkdir(parents=True)
-    (folder / "rows.parquet").write_bytes(b"x" * 2000)
+    (folder / "rows.parquet").write_bytes(b"x" * (5_000_000 - bytes_in(folder)))
     answer = clew("rm", three[2][:8], cwd=sample)
-    assert (answer.code, answer.out) == (0, f"run {three[2][:8]} deleted, 2.0 KB freed\n")
+    assert (answer.code, answer.out) == (0, f"run {three[2][:8]} deleted, 5.0 MB freed\n")
     assert not folder.exists()
     assert clew("show", three[2], cwd=sample).code == 3
     assert len(clew("runs", "--json", cwd=sample).json["runs"]) == 2
@@ -175,10 +178,11 @@ def test_a_run_that_a_dataset_needs_is_kept_unless_forced(clew: Clew, sample: Pa
     assert answer.code == 1
     assert answer.err.startswith(f'error RunNeeded: the dataset "gl-closed" needs the run "{three[0][:8]}"')
     assert clew("show", three[0], cwd=sample).code == 0
+    kept = bytes_in(sample / ".clew" / "storage" / "runs" / three[0])
     assert clew("rm", three[0], "--force", "--json", cwd=sample).json == {
         "run_id": three[0],
         "deleted": True,
-        "freed_bytes": 0,
+        "freed_bytes": kept,
         "problems": [],
     }
     assert clew("datasets", "gl-closed", "--json", cwd=sample).json["version"] == 1
