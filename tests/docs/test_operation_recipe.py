@@ -35,6 +35,8 @@ ABOUT_OUTPUTS = {
     "src/clew/scenarios/cutting.py": "the output that a scenario is cut for",
     "src/clew/scenarios/quick.py": "the outputs that a quick scenario compares",
     "src/clew/server/pages/output_page.py": "the page of an output",
+    "src/clew/change/bulk_cone.py": "an edited output leaves the rows before it as they are",
+    "src/clew/engine/output/arranging.py": "the order of the rows of an output, and which of them share a file",
     "src/clew/change/material.py": "the output whose rows are asked about",
     "src/clew/change/points.py": "runs are compared at an output",
     "src/clew/engine/conserving.py": "how many rows an output must have",

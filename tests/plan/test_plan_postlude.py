@@ -140,7 +140,7 @@ def test_tasks_after_a_project_see_the_kept_columns_only(check: Check) -> None:
         ("filter: «amout» > 1", "UnknownColumn"),
         ("filter: «amount»", "TypeMismatch"),
         ("filter: «SUM»(amount) > 1", "AggregateNotAllowed"),
-        ('filter: "«{{named}}»"', "SyntaxError"),
+        ('filter: "«{{other}}»"', "UnknownSelector"),
         ("project: [amount, «amout»]", "UnknownColumn"),
         ("project: [amount, «amount»]", "DuplicateColumn"),
         ("describe: {columns: [«amout»]}", "UnknownColumn"),
