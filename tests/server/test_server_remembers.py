@@ -1,5 +1,6 @@
 """What the server keeps from one request to the next: only what cannot change, and never in place of what is there."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,12 +47,12 @@ def test_many_plans_do_not_pile_up(served: Served, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(plans, "_MOST_ON_THE_SHELF", 2)
     root = served.environment.storage_root
     digest = _stored_plan(served)
-    folder = Path(root.address) / "plans"
-    [file] = folder.glob(f"{digest}.json")
-    shelf = plans.PlanShelf()
-    names = [digest, "a" * 64, "b" * 64, "c" * 64]
-    for name in names[1:]:
-        (folder / f"{name}.json").write_bytes(file.read_bytes())
+    shelf, names = plans.PlanShelf(), [digest]
+    for count in (1, 2, 3):
+        shorter = replace(plans.kept_plan(root, digest), steps=plans.kept_plan(root, digest).steps[:count])
+        shorter = replace(shorter, digest=json_form.digest_of(shorter))
+        plans.keep_plan(root, shorter)
+        names.append(shorter.digest)
     first = shelf.plan(root, digest)
     assert shelf.plan(root, digest) is first
     for name in names[1:]:
