@@ -10,7 +10,7 @@ import pytest
 
 from clew.diagnostics import ClewError
 from clew.plan import Plan, plan_from_json, plan_to_json
-from clew.storage.plans import keep_plan, kept_plan
+from clew.storage.plans import keep_plan, unchecked_plan
 from clew.storage.roots import storage_at
 from tests.captures.capture_plans import people_plan
 
@@ -47,4 +47,4 @@ def test_first_runs_of_one_plan_that_race_all_succeed(plan: Plan, tmp_path: Path
     assert problems == []
     assert [process.exitcode for process in started] == [0] * PROCESSES
     assert sorted(path.name for path in (root / "plans").iterdir()) == [f"{number:064}.json" for number in range(PLANS)]
-    assert kept_plan(storage_at(root), f"{0:064}").steps == plan.steps
+    assert unchecked_plan(storage_at(root), f"{0:064}").steps == plan.steps

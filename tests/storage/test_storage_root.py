@@ -376,5 +376,8 @@ def test_what_was_written_last_counts_where_two_attempts_are_named(root: Storage
 
 def test_links_are_described_once_by_whoever_comes_first(root: StorageRoot) -> None:
     one, other = (Part("links", "5", (PartFile(f"f/{name}", 1, 1, "d"),), (), 5) for name in "ab")
+    for name in "ab":
+        with root.create(f"f/{name}") as file:
+            file.write(b"x")
     assert describe_once(root, "runs/r/links/5", one) == one
     assert describe_once(root, "runs/r/links/5", other) == one
